@@ -1,0 +1,3 @@
+#include <dlib/dnn.h>
+
+int main() {}

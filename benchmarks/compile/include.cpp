@@ -1,0 +1,3 @@
+#include <tenet/tenet.hpp>
+
+int main() {}

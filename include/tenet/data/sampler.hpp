@@ -1,0 +1,128 @@
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tenet/core/error.hpp"
+#include "tenet/core/random.hpp"
+#include "tenet/data/dataset.hpp"
+
+namespace tenet {
+
+/// Chooses the samples of an epoch and their order: `order(epoch, indices)` writes `size()` indices of samples.
+///
+/// The result depends on the sampler and the epoch alone. `size()` is the number of samples an epoch has for this
+/// process, so a sampler which gives each process its share fits the same concept.
+template <class S>
+concept Sampler = requires(const S& sampler, long epoch, std::span<long> indices) {
+  { sampler.size() } -> std::convertible_to<long>;
+  sampler.order(epoch, indices);
+};
+
+namespace detail {
+
+inline void check_sample_count(const char* where, long count) {
+  if (count <= 0 || count > 0xffffffffL) fail(where, "number of samples", "1 to 2^32 - 1", std::to_string(count));
+}
+
+inline void check_order(const char* where, std::span<long> indices, long size) {
+  if (static_cast<long>(indices.size()) != size) {
+    fail(where, "room for indices", std::to_string(size), std::to_string(indices.size()));
+  }
+}
+
+// The sample whose share of the line from 0 to sums.back() holds `point`; sums[i] = weights[0] + … + weights[i].
+// It is the first with a sum above the point: one of weight zero has the sum of the one before it, so it is never
+// first. Rounding may put the point on the total, which stands for the last sample with a weight.
+inline long weighted_choice(const std::vector<double>& sums, double point) {
+  auto chosen = std::upper_bound(sums.begin(), sums.end(), point);
+  if (chosen == sums.end()) chosen = std::lower_bound(sums.begin(), sums.end(), sums.back());
+  return chosen - sums.begin();
+}
+
+}  // namespace detail
+
+/// Every sample once, in order.
+class SequentialSampler {
+ public:
+  explicit SequentialSampler(long samples) : size_(samples) {
+    detail::check_sample_count("SequentialSampler", samples);
+  }
+
+  long size() const { return size_; }
+  void order(long /*epoch*/, std::span<long> indices) const {
+    detail::check_order("SequentialSampler::order", indices, size_);
+    std::iota(indices.begin(), indices.end(), 0L);
+  }
+
+ private:
+  long size_;
+};
+
+/// Every sample once, in an order drawn uniformly for each seed and epoch (Fisher and Yates' shuffle).
+class RandomSampler {
+ public:
+  explicit RandomSampler(long samples, std::uint64_t seed = 0) : size_(samples), seed_(seed) {
+    detail::check_sample_count("RandomSampler", samples);
+  }
+
+  long size() const { return size_; }
+  void order(long epoch, std::span<long> indices) const {
+    detail::check_order("RandomSampler::order", indices, size_);
+    std::iota(indices.begin(), indices.end(), 0L);
+    Random random(epoch_seed(seed_, epoch));
+    for (std::size_t left = indices.size(); left > 1; --left) {
+      std::swap(indices[left - 1], indices[random.below(static_cast<std::uint32_t>(left))]);
+    }
+  }
+
+ private:
+  long size_;
+  std::uint64_t seed_;
+};
+
+/// `draws` samples with replacement, sample i with probability weights[i] / sum(weights).
+///
+/// Throws `Error` if a weight is negative or not finite, or if all are zero.
+class WeightedSampler {
+ public:
+  WeightedSampler(std::vector<double> weights, long draws, std::uint64_t seed = 0)
+      : sums_(std::move(weights)), size_(draws), seed_(seed) {
+    detail::check_sample_count("WeightedSampler", static_cast<long>(sums_.size()));
+    detail::check_sample_count("WeightedSampler", draws);
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      if (!(sums_[i] >= 0 && sums_[i] <= 1e300)) {
+        fail("WeightedSampler", "weight " + std::to_string(i), "0 to 1e300", std::to_string(sums_[i]));
+      }
+    }
+    std::partial_sum(sums_.begin(), sums_.end(), sums_.begin());
+    if (!(sums_.back() > 0 && sums_.back() <= 1e300)) {
+      fail("WeightedSampler", "sum of the weights", "above 0 and at most 1e300", std::to_string(sums_.back()));
+    }
+  }
+
+  long size() const { return size_; }
+  void order(long epoch, std::span<long> indices) const {
+    detail::check_order("WeightedSampler::order", indices, size_);
+    Random random(epoch_seed(seed_, epoch));
+    for (long& index : indices) {
+      // Two draws make 53 random bits: 24 would never choose some samples of a large set.
+      const std::uint64_t high = random.next() >> 5, low = random.next() >> 6;
+      const double uniform = (static_cast<double>(high) * 67108864.0 + static_cast<double>(low)) * 0x1p-53;
+      index = detail::weighted_choice(sums_, uniform * sums_.back());
+    }
+  }
+
+ private:
+  std::vector<double> sums_;  // sums_[i] = weights[0] + … + weights[i]
+  long size_;
+  std::uint64_t seed_;
+};
+
+}  // namespace tenet

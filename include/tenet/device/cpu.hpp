@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdlib>
+
+#include <tenet/core/error.hpp>
+#include <tenet/device/arguments.hpp>
+#include <tenet/device/cpu/conv2d.hpp>
+#include <tenet/device/cpu/copy.hpp>
+#include <tenet/device/cpu/cross_entropy.hpp>
+#include <tenet/device/cpu/element.hpp>
+#include <tenet/device/cpu/embedding.hpp>
+#include <tenet/device/cpu/matmul.hpp>
+#include <tenet/device/cpu/pool2d.hpp>
+#include <tenet/device/cpu/random.hpp>
+#include <tenet/device/cpu/softmax.hpp>
+
+namespace tenet {
+
+/// What every `Cpu` device shares: one set of kernels, whatever the number of threads.
+struct CpuKernels {
+  using Lane = Vector;
+  using Executor = cpu::Workers;
+  using Arguments = KernelArguments;
+  using Kernel = void (*)(Executor&, const Arguments&);
+
+  template <Role role, Wiring wiring, auto... functions>
+  static constexpr ElementRange element_range = &cpu::element_range<role, wiring, functions...>;
+
+  static constexpr const char* name = "cpu";
+};
+
+/// The processor's cores. Logical devices of different Index have their own workers and memory; Threads is the number of
+/// workers, 0: what the environment variable TENET_NUM_THREADS says, else all cores that the process may use.
+template <int Index = 0, int Threads = 0>
+struct Cpu {
+  using Kernels = CpuKernels;
+  static constexpr int index = Index;
+
+  static int threads() {
+    if constexpr (Threads > 0) return Threads;
+    const char* const asked = std::getenv("TENET_NUM_THREADS");
+    if (asked == nullptr || *asked == '\0') return 0;
+    const int count = std::atoi(asked);
+    if (count <= 0) fail("TENET_NUM_THREADS", "not a number of threads", "a positive number", asked);
+    return count;
+  }
+};
+
+}  // namespace tenet

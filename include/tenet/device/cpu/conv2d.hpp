@@ -1,0 +1,209 @@
+#pragma once
+
+#include "tenet/core/geometry.hpp"
+#include "tenet/device/cpu/patches.hpp"
+#include "tenet/device/cpu/product.hpp"
+#include "tenet/device/cpu/workers.hpp"
+#include "tenet/device/epilogue.hpp"
+
+namespace tenet::cpu {
+
+namespace detail {
+
+/// How a convolution of `batch` samples with `rows` channels and `positions` columns each is cut into tasks.
+struct ConvolutionCut {
+  long samples, groups, row_block, row_blocks;
+
+  constexpr ConvolutionCut(long rows, long positions, long batch) {
+    row_block = round_up(blocks_of(rows, blocks_of(rows, block_rows)), tile_rows);
+    samples = group(positions, batch);
+    // Prefer 16 tasks to full blocks, down to a quarter of them.
+    while (samples > 1 && 4 * samples * positions > block_columns && tasks(rows, batch) < 16) samples = (samples + 1) / 2;
+    while (row_block > 32 && tasks(rows, batch) < 16) row_block = round_up(row_block / 2, tile_rows);
+    row_blocks = blocks_of(rows, row_block);
+    groups = blocks_of(batch, samples);
+  }
+  constexpr long tasks(long rows, long batch) const { return blocks_of(rows, row_block) * blocks_of(batch, samples); }
+
+  /// Samples that stand side by side to fill a block of columns, the batch evenly divided.
+  static constexpr long group(long positions, long batch) {
+    const long most = positions < block_columns ? block_columns / positions : 1;
+    return batch > 0 ? blocks_of(batch, blocks_of(batch, most)) : 1;
+  }
+};
+
+/// How the gradient by the weight is cut: blocks of taps, blocks of output channels, and parts of the batch whose sums are
+/// added in order.
+struct WeightGradientCut {
+  long tap_blocks, tap_block, channel_blocks, parts;
+
+  constexpr WeightGradientCut(const Conv2dGeometry& g, long batch) {
+    tap_blocks = blocks_of(g.taps(), block_rows);
+    tap_block = round_up(blocks_of(g.taps(), tap_blocks), tile_rows);
+    tap_blocks = blocks_of(g.taps(), tap_block);
+    channel_blocks = blocks_of(g.out_channels, block_columns);
+    parts = smaller(blocks_of(16, tap_blocks * channel_blocks), smaller(batch, (1 << 20) / g.weight_size()));
+    if (parts < 1) parts = 1;
+  }
+};
+
+}  // namespace detail
+
+constexpr long scratch_conv2d(const Workers*, const Conv2dGeometry&) { return detail::product_scratch; }
+
+constexpr long scratch_conv2d_input_gradient(const Workers*, const Conv2dGeometry& g) {
+  if (g.stride == 1) return detail::product_scratch;
+  const long positions = detail::blocks_of(g.height, g.stride) * detail::blocks_of(g.width, g.stride);
+  const long columns = positions > detail::block_columns ? positions : detail::block_columns;
+  return detail::product_scratch + detail::block_rows * columns;
+}
+
+constexpr long scratch_conv2d_weight_gradient(const Workers*, const Conv2dGeometry& g) {
+  return detail::product_scratch + detail::WeightGradientCut(g, 1 << 20).parts * g.weight_size();
+}
+
+/// result[n, o, i, j] = the sum over c, u, v of weight[o, c, u, v] * input[n, c, i * stride + u - padding,
+/// j * stride + v - padding].
+inline void run_conv2d(Workers& workers, const Conv2dGeometry& g, int batch, const float* input, const float* weight,
+                       float* result, Epilogue epilogue = {}) {
+  using namespace detail;
+  workers.reserve_scratch(scratch_conv2d(&workers, g));
+  const long positions = g.positions(), taps = g.taps();
+  const ConvolutionCut cut(g.out_channels, positions, batch);
+  Patches patches{input,           input + batch * g.input_size(), g.input_size(), g.height,       g.width,  g.kernel_height,
+                  g.kernel_width,  -g.padding,                     -g.padding,     1,              g.stride, g.out_height(),
+                  g.out_width()};
+  if (taps == g.channels && g.stride == 1 && g.padding == 0) {  // 1x1: a plane is one row
+    patches.height = patches.grid_height = 1;
+    patches.width = patches.grid_width = static_cast<int>(positions);
+  }
+  auto task = [&](int index, int worker) {
+    const long row0 = index % cut.row_blocks * cut.row_block, rows = smaller(cut.row_block, g.out_channels - row0);
+    const long sample0 = index / cut.row_blocks * cut.samples, samples = smaller(cut.samples, batch - sample0);
+    Patches own = patches;
+    own.image += sample0 * g.input_size();
+    const long first = sample0 * g.result_size() + row0 * positions;
+    blocked_product(rows, samples * positions, taps, LeftMatrix{{weight + row0 * taps, taps, 1}}, RightPatches{own},
+                    ResultChannels{result + first, g.result_size(), positions}, false, workers.scratch(worker));
+    for (long n = 0; n < samples; ++n) {
+      epilogue(first + n * g.result_size(), first + n * g.result_size() + rows * positions);
+    }
+  };
+  run_tasks(workers, cut.groups * cut.row_blocks, batch * g.flops() < inline_flops, task);
+}
+
+/// The gradient of `run_conv2d` by its input.
+inline void run_conv2d_input_gradient(Workers& workers, const Conv2dGeometry& g, int batch,
+                                      const float* gradient_of_result, const float* weight, float* input_gradient,
+                                      Epilogue epilogue = {}) {
+  using namespace detail;
+  workers.reserve_scratch(scratch_conv2d_input_gradient(&workers, g));
+  const int s = g.stride;
+  const long plane = long{1} * g.height * g.width;
+  const ConvolutionCut cut(g.channels, blocks_of(g.height, s) * blocks_of(g.width, s), batch);
+  auto task = [&](int index, int worker) {
+    const long row0 = index % cut.row_blocks * cut.row_block, rows = smaller(cut.row_block, g.channels - row0);
+    const long sample0 = index / cut.row_blocks * cut.samples, samples = smaller(cut.samples, batch - sample0);
+    const long first = sample0 * g.input_size() + row0 * plane;
+    float* const scratch = workers.scratch(worker);
+    // Input rows y = a + s * i get from result rows i + (a + padding - u) / s, where u = (a + padding) % s + s * t.
+    for (int a = 0; a < s && a < g.height; ++a) {
+      for (int b = 0; b < s && b < g.width; ++b) {
+        const int first_u = (a + g.padding) % s, first_v = (b + g.padding) % s;
+        const int taps_y = first_u < g.kernel_height ? (g.kernel_height - first_u + s - 1) / s : 0;
+        const int taps_x = first_v < g.kernel_width ? (g.kernel_width - first_v + s - 1) / s : 0;
+        const int grid_height = (g.height - a + s - 1) / s, grid_width = (g.width - b + s - 1) / s;
+        Patches patches{gradient_of_result + sample0 * g.result_size(),
+                        gradient_of_result + batch * g.result_size(),
+                        g.result_size(),
+                        g.out_height(),
+                        g.out_width(),
+                        taps_y,
+                        taps_x,
+                        (a + g.padding) / s,
+                        (b + g.padding) / s,
+                        -1,
+                        1,
+                        grid_height,
+                        grid_width};
+        const long positions = patches.positions(), inner = long{1} * g.out_channels * taps_y * taps_x;
+        const LeftTransposedWeights left{weight + row0 * g.kernel_height * g.kernel_width, g, taps_y, taps_x, first_u,
+                                         first_v};
+        if (s == 1) {
+          blocked_product(rows, samples * positions, inner, left, RightPatches{patches},
+                          ResultChannels{input_gradient + first, g.input_size(), plane}, false, scratch);
+          continue;
+        }
+        // Through a dense block: every s-th element of every s-th row is written once.
+        float* const dense = scratch + product_scratch;
+        const long columns = samples * positions;
+        blocked_product(rows, columns, inner, left, RightPatches{patches}, ResultMatrix{dense, columns}, false, scratch);
+        for (long n = 0; n < samples; ++n) {
+          for (long row = 0; row < rows; ++row) {
+            const float* from = dense + row * columns + n * positions;
+            float* to = input_gradient + first + n * g.input_size() + row * plane + long{a} * g.width + b;
+            for (int i = 0; i < grid_height; ++i, from += grid_width) {
+              for (int j = 0; j < grid_width; ++j) to[long{i} * s * g.width + long{j} * s] = from[j];
+            }
+          }
+        }
+      }
+    }
+    for (long n = 0; n < samples; ++n) epilogue(first + n * g.input_size(), first + n * g.input_size() + rows * plane);
+  };
+  run_tasks(workers, cut.groups * cut.row_blocks, batch * g.flops() < inline_flops, task);
+}
+
+/// The gradient of `run_conv2d` by its weight, summed over the batch.
+inline void run_conv2d_weight_gradient(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
+                                       const float* gradient_of_result, float* weight_gradient) {
+  using namespace detail;
+  workers.reserve_scratch(scratch_conv2d_weight_gradient(&workers, g));
+  const long positions = g.positions(), taps = g.taps(), channels = g.out_channels;
+  const WeightGradientCut cut(g, batch);
+  // The transposed gradient, [taps, out_channels], of each part of the batch: its rows are patches, which need no
+  // rearrangement along the sum.
+  float* const partial = workers.scratch(0) + product_scratch;
+  const long part_samples = blocks_of(batch, cut.parts);
+  auto product_task = [&](int index, int worker) {
+    const long tap0 = index % cut.tap_blocks * cut.tap_block, rows = smaller(cut.tap_block, taps - tap0);
+    const long channel0 = index / cut.tap_blocks % cut.channel_blocks * block_columns;
+    const long part = index / cut.tap_blocks / cut.channel_blocks;
+    const long sample0 = smaller(batch, part * part_samples), samples = smaller(part_samples, batch - sample0);
+    const Patches patches{input + sample0 * g.input_size(),
+                          input + batch * g.input_size(),
+                          g.input_size(),
+                          g.height,
+                          g.width,
+                          g.kernel_height,
+                          g.kernel_width,
+                          -g.padding,
+                          -g.padding,
+                          1,
+                          g.stride,
+                          g.out_height(),
+                          g.out_width()};
+    const RightChannels right{gradient_of_result + sample0 * g.result_size() + channel0 * positions, g.result_size(),
+                              positions};
+    blocked_product(rows, smaller(block_columns, channels - channel0), samples * positions, LeftPatches{patches, tap0},
+                    right, ResultMatrix{partial + (part * taps + tap0) * channels + channel0, channels}, false,
+                    workers.scratch(worker));
+  };
+  run_tasks(workers, cut.tap_blocks * cut.channel_blocks * cut.parts, batch * g.flops() < inline_flops, product_task);
+  constexpr long sum_block = 64;
+  auto sum_task = [&](int index, int) {
+    const long tap0 = index * sum_block, rows = smaller(sum_block, taps - tap0), count = rows * channels;
+    float* const sum = partial + tap0 * channels;
+    for (long part = 1; part < cut.parts; ++part) {
+      const float* from = sum + part * taps * channels;
+      long i = 0;
+      for (; i + vector_width <= count; i += vector_width) store(sum + i, load(sum + i) + load(from + i));
+      for (; i < count; ++i) sum[i] += from[i];
+    }
+    transpose(sum, channels, rows, channels, weight_gradient + tap0, taps);
+  };
+  run_tasks(workers, blocks_of(taps, sum_block), static_cast<double>(cut.parts * g.weight_size()) < inline_elements,
+            sum_task);
+}
+
+}  // namespace tenet::cpu

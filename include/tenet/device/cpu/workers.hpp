@@ -1,0 +1,217 @@
+#pragma once
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+namespace tenet::cpu {
+
+/// Processors that this process may use: those of its affinity mask, bounded by its control group's quota.
+inline int available_processors() {
+  int result = static_cast<int>(std::thread::hardware_concurrency());
+#if defined(__linux__)
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) result = CPU_COUNT(&set);
+  auto bound = [&](long quota, long period) {
+    if (quota > 0 && period > 0 && (quota + period - 1) / period < result) {
+      result = static_cast<int>((quota + period - 1) / period);
+    }
+  };
+  auto read = [](const char* path, const char* format, long* first, long* second) {
+    int found = 0;
+    if (std::FILE* file = std::fopen(path, "r")) {
+      found = std::fscanf(file, format, first, second);
+      std::fclose(file);
+    }
+    return found;
+  };
+  long quota = 0, period = 0;
+  if (read("/sys/fs/cgroup/cpu.max", "%ld %ld", &quota, &period) == 2) bound(quota, period);  // "max …" does not match
+  if (read("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "%ld", &quota, nullptr) == 1 &&
+      read("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "%ld", &period, nullptr) == 1) {
+    bound(quota, period);
+  }
+#endif
+  return result > 0 ? result : 1;
+}
+
+/// A pool of threads that runs numbered tasks; the calling thread takes part as worker 0.
+///
+/// Threads spin for some microseconds between calls and then sleep. `for_each` allocates nothing and is to be called by
+/// one thread at a time. How work is cut into tasks is the caller's: a kernel cuts by shapes only, never by `size()`,
+/// so that its result does not depend on the number of threads.
+class Workers {
+ public:
+  /// A pool of `threads` workers, the caller included; 0: as many as `available_processors()`.
+  explicit Workers(int threads = 0) {
+    const int processors = available_processors();
+    size_ = threads > 0 ? threads : processors;
+    spins_ = size_ <= processors ? 4000 : 0;  // spinning helps nobody when there are more threads than processors
+    threads_.reserve(static_cast<std::size_t>(size_ - 1));
+    for (int worker = 1; worker < size_; ++worker) threads_.emplace_back([this, worker] { serve(worker); });
+  }
+
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  ~Workers() {
+    waiting_.store(stop, std::memory_order_release);
+    waiting_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  /// Number of workers, the caller included.
+  int size() const { return size_; }
+
+  /// Calls task(index, worker) once for every index in [0, tasks), on any worker, in any order; returns when all are done.
+  /// A call from inside a task runs inline, on that task's worker. Tasks must not throw.
+  template <class Task>
+  void for_each(int tasks, Task&& task) {
+    const Place outer = place_;
+    if (tasks <= 1 || size_ == 1 || outer.pool == this) {
+      run_inline(tasks, task);
+      return;
+    }
+    using Function = std::remove_reference_t<Task>;
+    run_ = [](void* context, int index, int worker) noexcept { (*static_cast<Function*>(context))(index, worker); };
+    context_ = const_cast<void*>(static_cast<const void*>(std::addressof(task)));
+    tasks_ = tasks;
+    running_.store(tasks, std::memory_order_relaxed);
+    waiting_.store(tasks, std::memory_order_release);  // publishes the three above to whoever claims a task
+    waiting_.notify_all();
+    place_ = {this, 0};
+    work(0);
+    place_ = outer;
+    for (int spin = 0; spin < spins_ && running_.load(std::memory_order_acquire) != 0; ++spin) pause();
+    for (int left = running_.load(std::memory_order_acquire); left != 0;
+         left = running_.load(std::memory_order_acquire)) {
+      running_.wait(left, std::memory_order_acquire);
+    }
+  }
+
+  /// Like `for_each`, in order on the calling thread: for work that is smaller than waking a thread.
+  template <class Task>
+  void run_inline(int tasks, Task&& task) {
+    const Place outer = place_;
+    const int worker = outer.pool == this ? outer.worker : 0;
+    place_ = {this, worker};
+    for (int index = 0; index < tasks; ++index) task(index, worker);
+    place_ = outer;
+  }
+
+  /// Gives every worker at least `floats` floats of scratch memory; contents are lost when it grows.
+  /// Not to be called while tasks run.
+  void reserve_scratch(long floats) {
+    if (floats <= scratch_floats_) return;
+    scratch_floats_ = (floats + 1023) / 1024 * 1024 + 16;  // not a multiple of 4 KiB: workers' caches collide less
+    const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(scratch_floats_) * static_cast<std::size_t>(size_);
+    scratch_.reset();
+    scratch_.reset(static_cast<float*>(::operator new(bytes, std::align_val_t{64})));
+  }
+
+  /// A worker's scratch memory, aligned to 64 bytes; null before the first `reserve_scratch`.
+  float* scratch(int worker) { return scratch_.get() + scratch_floats_ * worker; }
+
+ private:
+  static constexpr int stop = -1;
+
+  struct Place {
+    const Workers* pool;
+    int worker;
+  };
+  struct Free {
+    void operator()(float* memory) const { ::operator delete(memory, std::align_val_t{64}); }
+  };
+
+  static void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+    asm volatile("pause");
+#else
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+  }
+
+  /// Claims and runs tasks until none is left. A successful claim keeps the call alive, because the caller waits for the
+  /// claimed task: only then are run_, context_ and tasks_ read.
+  void work(int worker) {
+    int left = waiting_.load(std::memory_order_relaxed);
+    while (left > 0) {
+      if (!waiting_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed)) continue;
+      run_(context_, tasks_ - left, worker);
+      if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_all();
+      left = waiting_.load(std::memory_order_relaxed);
+    }
+  }
+
+  void serve(int worker) {
+    place_ = {this, worker};
+    while (true) {
+      int left = waiting_.load(std::memory_order_relaxed);
+      for (int spin = 0; spin < spins_ && left == 0; ++spin) {
+        pause();
+        left = waiting_.load(std::memory_order_relaxed);
+      }
+      if (left == 0) waiting_.wait(0, std::memory_order_relaxed);
+      if (left == stop) return;
+      work(worker);
+    }
+  }
+
+  inline static thread_local Place place_{nullptr, 0};  // which pool's task this thread runs, as which worker
+
+  int size_ = 1, spins_ = 0;
+  void (*run_)(void* context, int index, int worker) noexcept = nullptr;
+  void* context_ = nullptr;
+  int tasks_ = 0;
+  alignas(64) std::atomic<int> waiting_{0};  // tasks that nobody has claimed, or `stop`
+  alignas(64) std::atomic<int> running_{0};  // tasks that have not ended
+  alignas(64) long scratch_floats_ = 0;
+  std::unique_ptr<float, Free> scratch_;
+  std::vector<std::thread> threads_;
+};
+
+namespace detail {
+
+/// Work below this runs on the calling thread: about the time that waking another takes.
+inline constexpr double inline_flops = 4e5;
+inline constexpr double inline_elements = 1 << 15;
+
+/// Runs the tasks of a kernel: by all workers, or one after the other on this thread when waking them costs more than it
+/// saves. The tasks are the same either way.
+template <class Task>
+void run_tasks(Workers& workers, long tasks, bool small, Task&& task) {
+  if (small) {
+    workers.run_inline(static_cast<int>(tasks), task);
+  } else {
+    workers.for_each(static_cast<int>(tasks), task);
+  }
+}
+
+/// Calls range(first, last) for consecutive ranges of about `cost`-weighted 16 Ki elements that cover [0, count): `cost` is
+/// the number of elements that one index stands for. The ranges depend on count, cost and `unit`, which divides their bounds.
+template <class Range>
+void run_ranges(Workers& workers, long count, long cost, Range&& range, long unit = 1) {
+  const long length = (1 << 14) / (cost > 0 ? cost : 1) / unit * unit;
+  const long step = length > 0 ? length : unit;
+  auto task = [&](int index, int) {
+    const long first = index * step;
+    range(first, count - first < step ? count : first + step);
+  };
+  run_tasks(workers, (count + step - 1) / step, static_cast<double>(count) * static_cast<double>(cost) < inline_elements,
+            task);
+}
+
+}  // namespace detail
+
+}  // namespace tenet::cpu

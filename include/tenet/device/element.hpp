@@ -1,0 +1,60 @@
+#pragma once
+
+#include <utility>
+
+#include <tenet/device/epilogue.hpp>
+#include <tenet/ops/region.hpp>
+
+/// What a device's loop over an element-wise region is given.
+namespace tenet {
+
+/// One run of a region over a range of its elements.
+struct ElementArguments {
+  struct Input {
+    const float* data = nullptr;
+    long inner = 1;  ///< element i reads data[(i / inner) % count]; count 0: data[i]
+    long count = 0;
+  };
+  Input inputs[max_region_inputs]{};
+  float* outputs[max_region_outputs]{};
+  long total = 0;  ///< elements of the region
+  long block = 0;  ///< within an aligned block of so many elements each input is contiguous, or uniform
+};
+
+/// The elements [first, last), [first + stride, last + stride), … `repeat` ranges in all; sums go to `accumulator`.
+using ElementRange = void (*)(const ElementArguments&, long first, long last, long stride, long repeat,
+                              float* accumulator);
+
+/// A region behind a kernel, run on each range that the kernel has written.
+struct RegionEpilogue {
+  ElementRange range;
+  const ElementArguments* arguments;
+
+  static void run(const void* state, long first, long last) {
+    const auto& self = *static_cast<const RegionEpilogue*>(state);
+    self.range(*self.arguments, first, last, 0, 1, nullptr);
+  }
+  Epilogue epilogue() const { return {&run, this}; }
+};
+
+namespace detail {
+
+/// Evaluates a region for one Lane (a float or a vector of them): inputs -> the values of all operations.
+template <Wiring wiring, auto... functions, class Lane>
+inline void evaluate_region(const Lane* inputs, Lane* values) {
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    [[maybe_unused]] const auto source = [&]<int Operation, int Operand>() -> Lane {
+      constexpr int from = wiring.source[Operation][Operand];
+      if constexpr (from >= 0)
+        return inputs[from];
+      else
+        return values[-1 - from];
+    };
+    ((values[I] = functions(source.template operator()<I, 0>(), source.template operator()<I, 1>(),
+                            source.template operator()<I, 2>(), source.template operator()<I, 3>())),
+     ...);
+  }(std::make_integer_sequence<int, sizeof...(functions)>{});
+}
+
+}  // namespace detail
+}  // namespace tenet

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <tenet/device/element.hpp>
+#include <tenet/device/reference/serial.hpp>
+
+/// Element-wise regions and sums on the reference device: one element after the other.
+namespace tenet::reference {
+
+template <Role role, Wiring wiring, auto... functions>
+void element_range(const ElementArguments& arguments, long first, long last, long stride, long repeat,
+                   float* accumulator) {
+  for (long r = 0; r < repeat; ++r)
+    for (long i = first; i < last; ++i) {
+      const long at = i + r * stride;
+      float inputs[wiring.inputs > 0 ? wiring.inputs : 1]{}, values[sizeof...(functions) + 1]{};
+      for (int k = 0; k < wiring.inputs; ++k) {
+        const ElementArguments::Input& input = arguments.inputs[k];
+        inputs[k] = input.data[input.count ? at / input.inner % input.count : at];
+      }
+      tenet::detail::evaluate_region<wiring, functions...>(inputs, values);
+      for (int k = 0; k < wiring.outputs; ++k) {
+        const int output = wiring.output[k];
+        const float value = output >= 0 ? values[output] : inputs[-1 - output];
+        if constexpr (role == Role::store)
+          arguments.outputs[k][at] = value;
+        else
+          accumulator[role == Role::sum_rows ? i - first : 0] += value;
+      }
+    }
+}
+
+inline void run_element(Serial&, ElementRange range, const ElementArguments& arguments) {
+  range(arguments, 0, arguments.total, 0, 1, nullptr);
+}
+
+/// result[c] = sum over i with (i / inner) % count = c; `role` is sum_rows where inner = 1 and count > 1.
+inline void run_reduce(Serial&, Role, ElementRange range, const ElementArguments& arguments, long inner, long count,
+                       float* result, Epilogue epilogue) {
+  const long outer = arguments.total / (inner * count);
+  for (long c = 0; c < count; ++c) {
+    result[c] = 0;
+    range(arguments, c * inner, (c + 1) * inner, inner * count, outer, &result[c]);
+  }
+  epilogue(0, count);
+}
+
+}  // namespace tenet::reference

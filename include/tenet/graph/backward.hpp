@@ -1,0 +1,28 @@
+#pragma once
+
+#include <tenet/ops/operation.hpp>
+
+namespace tenet {
+
+/// Reverse-mode differentiation, for the graph and for the eager tape alike.
+///
+/// adjoint[i] becomes the id of d loss / d (value i), or -1 where there is none. Values are visited from the loss back;
+/// each operation on the way gives the gradients of those operands behind which a parameter stands, and what meets at a
+/// value is added. Dead gradients are never computed. `adjoint` has room for the ids 0 … loss, and starts at -1.
+template <class Context>
+constexpr void backward(Context& context, int loss, int* adjoint) {
+  adjoint[loss] = context.constant(1.0f);
+  for (int i = loss; i >= 0; --i) {
+    const OperationInfo<Context>* const operation = context.operation(i);
+    if (adjoint[i] < 0 || operation == nullptr || operation->gradient == nullptr) continue;
+    bool wanted[max_operands]{};
+    bool any = false;
+    for (int j = 0; j < operation->operand_count; ++j) {
+      wanted[j] = context.needs_gradient(context.operands(i)[j]);
+      any = any || wanted[j];
+    }
+    if (any) operation->gradient(context, context.operands(i), i, wanted, adjoint);
+  }
+}
+
+}  // namespace tenet

@@ -1,0 +1,287 @@
+#pragma once
+
+#include <tenet/graph/graph.hpp>
+#include <tenet/ops/region.hpp>
+
+namespace tenet {
+
+/// Which element-wise operations are computed together, and where.
+///
+/// A region is a set of element-wise nodes over one index space that is evaluated element by element. It stands alone (a
+/// loop of its own), in front of a sum (which adds its values without storing them), or behind a kernel or a sum (run on
+/// each piece of the result while that is in cache).
+template <int Nodes>
+struct Fusion {
+  int value[Nodes]{};      ///< the node whose storage holds this one's elements: itself, but for views
+  bool stored[Nodes]{};    ///< has storage; an element-wise node without is evaluated inside its consumers' regions
+  int region[Nodes]{};     ///< of a stored element-wise node: the region, named by its last node
+  int anchor[Nodes]{};     ///< of a region: the kernel or sum that it stands behind, or -1
+  int epilogue[Nodes]{};   ///< of a kernel or sum: the region behind it, or -1
+  bool absorbed[Nodes]{};  ///< of a kernel or sum: it writes into the place of its epilogue's result, its own has no other use
+  int position[Nodes]{};   ///< of a stored node: the node at whose turn it is computed
+  // The element-wise nodes of each region, and of the region in front of each sum, as lists in falling order.
+  int first_member[Nodes]{}, next_member[6 * Nodes]{}, member[6 * Nodes]{};
+  int members = 0;
+};
+
+namespace detail {
+
+/// The uses of every value as lists: consumer c of value u, views looked through.
+template <int Nodes>
+struct Uses {
+  int first[Nodes + 1]{};
+  int consumer[max_operands * Nodes + 1]{};
+  bool is_output[Nodes]{};
+};
+
+template <class G>
+struct FusionPass {
+  static constexpr int n = G::count;
+  static constexpr int max_roots = 4;
+  const G& g;
+  Fusion<n> fusion{};
+  Uses<n> uses{};
+  long size[n]{};
+  int root_of[n][max_roots]{};
+  int root_count[n]{};
+  int operations[n]{}, inputs[n]{};
+
+  constexpr explicit FusionPass(const G& graph) : g(graph) {}
+
+  constexpr bool is(int i, Kind kind) const { return g.nodes[i].operation != nullptr && g.nodes[i].operation->kind == kind; }
+
+  /// Do the elements of a and b correspond one to one?
+  constexpr bool same_space(int a, int b) const {
+    return size[a] == size[b] && g.nodes[a].type->batched == g.nodes[b].type->batched;
+  }
+
+  constexpr void find_uses() {
+    int count[n]{};
+    for (int i = 0; i < n; ++i) {
+      const auto& node = g.nodes[i];
+      size[i] = i > 0 && node.type == g.nodes[i - 1].type ? size[i - 1] : node.type->size();
+      fusion.value[i] = is(i, Kind::view) ? fusion.value[node.operands[0]] : i;
+      fusion.anchor[i] = fusion.epilogue[i] = fusion.first_member[i] = -1;
+      fusion.position[i] = fusion.region[i] = i;
+      if (!is(i, Kind::view))
+        for (int j = 0; j < node.operand_count; ++j) ++count[fusion.value[node.operands[j]]];
+    }
+    for (int i = 0; i < n; ++i) uses.first[i + 1] = uses.first[i] + count[i];
+    int next[n]{};
+    for (int i = 0; i < n; ++i) next[i] = uses.first[i];
+    for (int i = 0; i < n; ++i)
+      if (!is(i, Kind::view))
+        for (int j = 0; j < g.nodes[i].operand_count; ++j) uses.consumer[next[fusion.value[g.nodes[i].operands[j]]]++] = i;
+    for (int i = 0; i < G::output_count; ++i) uses.is_output[fusion.value[g.outputs[i].node]] = true;
+  }
+
+  /// Evaluating the node once more in every consumer needs no more memory traffic than storing it: one operand of its
+  /// own size at most, and cheap arithmetic.
+  constexpr bool recomputable(int i) const {
+    if (!g.nodes[i].operation->cheap) return false;
+    int full = 0;
+    for (int j = 0; j < g.nodes[i].operand_count; ++j) full += same_space(i, g.nodes[i].operands[j]);
+    return full <= 1;
+  }
+
+  constexpr bool add_root(int node, int root) {
+    for (int k = 0; k < root_count[node]; ++k)
+      if (root_of[node][k] == root) return true;
+    if (root_count[node] == max_roots) return false;
+    root_of[node][root_count[node]++] = root;
+    return true;
+  }
+
+  /// Can the element-wise node `i` be evaluated inside all of its consumers? Then its regions are noted.
+  constexpr bool inline_into_consumers(int i) {
+    if (uses.is_output[i]) return false;
+    int consumers = 0, previous = -1;
+    for (int k = uses.first[i]; k < uses.first[i + 1]; ++k) {
+      const int c = uses.consumer[k];
+      if (c == previous) continue;  // x·x uses x twice
+      previous = c;
+      ++consumers;
+      if (is(c, Kind::reduction)) {
+        if (!add_root(i, c)) return false;
+      } else if (is(c, Kind::element) && same_space(i, c)) {
+        for (int r = 0; r < root_count[c]; ++r)
+          if (!add_root(i, root_of[c][r])) return false;
+      } else {
+        return false;
+      }
+    }
+    if (consumers == 0 || (root_count[i] > 1 && !recomputable(i))) return false;
+    for (int r = 0; r < root_count[i]; ++r) {
+      const int root = root_of[i][r];
+      if (operations[root] + 1 > max_region_operations ||
+          inputs[root] + g.nodes[i].operand_count - 1 > max_region_inputs)
+        return false;
+    }
+    return true;
+  }
+
+  constexpr void add_member(int root, int i) {
+    fusion.member[fusion.members] = i;
+    fusion.next_member[fusion.members] = -1;
+    // Members come in falling order: append at the end of the list.
+    if (fusion.first_member[root] < 0)
+      fusion.first_member[root] = fusion.members;
+    else
+      fusion.next_member[last_member[root]] = fusion.members;
+    last_member[root] = fusion.members++;
+  }
+  int last_member[n]{};
+
+  /// From the last node to the first: which element-wise nodes are stored, which are evaluated where they are used.
+  constexpr void form_regions() {
+    for (int i = n - 1; i >= 0; --i) {
+      fusion.stored[i] = !is(i, Kind::view);
+      if (is(i, Kind::reduction)) {
+        root_count[i] = 1;
+        root_of[i][0] = i;
+        inputs[i] = 1;
+      } else if (is(i, Kind::element)) {
+        if (inline_into_consumers(i)) {
+          fusion.stored[i] = false;
+          for (int r = 0; r < root_count[i]; ++r) {
+            const int root = root_of[i][r];
+            ++operations[root];
+            inputs[root] += g.nodes[i].operand_count - 1;
+            add_member(root, i);
+          }
+        } else {
+          root_count[i] = 1;
+          root_of[i][0] = i;
+          operations[i] = 1;
+          inputs[i] = g.nodes[i].operand_count;
+          add_member(i, i);
+        }
+      }
+    }
+  }
+
+  /// Calls function(value) for every stored value that a region reads from outside.
+  template <class Function>
+  constexpr void for_each_input(int root, Function function) const {
+    for (int m = fusion.first_member[root]; m >= 0; m = fusion.next_member[m]) {
+      const auto& node = g.nodes[fusion.member[m]];
+      for (int j = 0; j < node.operand_count; ++j) {
+        const int value = fusion.value[node.operands[j]];
+        if (fusion.stored[value] && !(is(value, Kind::element) && fusion.region[value] == root)) function(value);
+      }
+    }
+  }
+
+  /// When a value is there: leaves always.
+  constexpr int available(int value) const { return g.nodes[value].operation == nullptr ? -1 : fusion.position[value]; }
+
+  constexpr void attach(int root) {
+    int best = -1;
+    for_each_input(root, [&](int value) {
+      const auto* const operation = g.nodes[value].operation;
+      if (operation == nullptr || operation->kind == Kind::element || !operation->carries_epilogue) return;
+      if (same_space(root, value) && fusion.epilogue[value] < 0 && value > best) best = value;
+    });
+    if (best < 0) return;
+    bool possible = true;
+    for_each_input(root, [&](int value) { possible = possible && (value == best || available(value) < best); });
+    if (!possible) return;
+    bool only = !uses.is_output[best];
+    for (int k = uses.first[best]; k < uses.first[best + 1]; ++k) {
+      bool inside = false;
+      for (int m = fusion.first_member[root]; m >= 0; m = fusion.next_member[m])
+        inside = inside || fusion.member[m] == uses.consumer[k];
+      const int c = uses.consumer[k];
+      only = only && inside && (fusion.stored[c] || root_count[c] == 1);
+    }
+    fusion.anchor[root] = best;
+    fusion.epilogue[best] = root;
+    fusion.absorbed[best] = only;
+    fusion.position[root] = best;
+  }
+
+  /// Joins a stored region with the later region `root` that reads it, where nothing needs it before: one loop with
+  /// several results, as an optimizer's new state and new parameters.
+  constexpr void merge_into(int root) {
+    int earlier[max_region_inputs]{};
+    int count = 0;
+    for_each_input(root, [&](int value) {
+      if (is(value, Kind::element) && value == fusion.region[value] && fusion.anchor[value] < 0 &&
+          same_space(root, value) && count < max_region_inputs)
+        earlier[count++] = value;
+    });
+    for (int k = 0; k < count; ++k) {
+      const int value = earlier[k];
+      if (fusion.region[value] != value || fusion.anchor[value] >= 0) continue;
+      if (operations[root] + operations[value] > max_region_operations || inputs[root] + inputs[value] > max_region_inputs ||
+          outputs[root] + outputs[value] > max_region_outputs)
+        continue;
+      bool later = true;  // all other readers come after `root`
+      for (int m = fusion.first_member[value]; m >= 0; m = fusion.next_member[m]) {
+        const int i = fusion.member[m];
+        if (!fusion.stored[i]) continue;
+        for (int u = uses.first[i]; u < uses.first[i + 1]; ++u) {
+          const int c = uses.consumer[u];
+          if (root_count[c] == 0) {
+            later = later && c > root;
+          } else {
+            for (int r = 0; r < root_count[c]; ++r) {
+              const int reader = fusion.region[root_of[c][r]];
+              later = later && (reader == root || reader == value || (reader > root && fusion.position[reader] > root));
+            }
+          }
+        }
+      }
+      if (!later) continue;
+      operations[root] += operations[value];
+      inputs[root] += inputs[value];
+      outputs[root] += outputs[value];
+      for (int m = fusion.first_member[value]; m >= 0; m = fusion.next_member[m]) {
+        const int i = fusion.member[m];
+        if (fusion.stored[i] && is(i, Kind::element)) {
+          fusion.region[i] = root;
+          fusion.position[i] = root;
+        }
+      }
+      append_members(root, value);
+    }
+  }
+  int outputs[n]{};
+
+  /// Members of both regions in one list, falling, each once.
+  constexpr void append_members(int root, int value) {
+    int merged[2 * max_region_operations]{};
+    int count = 0;
+    int a = fusion.first_member[root], b = fusion.first_member[value];
+    while (a >= 0 || b >= 0) {
+      const int left = a >= 0 ? fusion.member[a] : -1, right = b >= 0 ? fusion.member[b] : -1;
+      merged[count++] = left > right ? left : right;
+      if (left >= right) a = fusion.next_member[a];
+      if (right >= left) b = fusion.next_member[b];
+    }
+    fusion.first_member[root] = fusion.first_member[value] = -1;
+    for (int k = 0; k < count; ++k) add_member(root, merged[k]);
+  }
+
+  constexpr Fusion<n> run() {
+    find_uses();
+    form_regions();
+    for (int i = 0; i < n; ++i) {
+      if (!fusion.stored[i] || !is(i, Kind::element)) continue;
+      outputs[i] = 1;
+      attach(i);
+      if (fusion.anchor[i] < 0) merge_into(i);
+    }
+    return fusion;
+  }
+};
+
+}  // namespace detail
+
+/// Element-wise, prologue and epilogue fusion.
+template <class G>
+constexpr auto fuse(const G& graph) {
+  return detail::FusionPass<G>(graph).run();
+}
+
+}  // namespace tenet

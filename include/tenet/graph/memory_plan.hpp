@@ -1,0 +1,221 @@
+#pragma once
+
+#include <tenet/graph/schedule.hpp>
+#include <tenet/graph/slots.hpp>
+
+namespace tenet {
+
+/// The memories of a program.
+enum class Arena : unsigned char {
+  per_sample,  ///< values with a batch: offsets and sizes are multiplied by the batch
+  fixed,       ///< values without a batch
+  parameters,
+  gradients,
+  buffers,
+  states,   ///< of the optimizer, one after the other, each as large as the parameters
+  inputs,   ///< the caller's memory; `offset` says which input
+  numbers,  ///< constants and numbers that are set before a run
+};
+
+/// Where a value lies: arena base + offset (· batch, per sample).
+struct Place {
+  Arena arena = Arena::fixed;
+  long offset = 0;
+};
+
+/// A number of the arena `numbers` that the program fills in.
+struct NumberEntry {
+  Source source = Source::constant;
+  float value = 0;
+  int index = 0;
+};
+
+template <int Nodes, int Outputs>
+struct MemoryPlan {
+  Place place[Nodes]{};
+  bool copied[Outputs]{};  ///< the output's value lies elsewhere and is copied at the end
+  Place destination[Outputs]{};
+  long per_sample_floats = 0, fixed_floats = 0;
+  long unplanned_per_sample_floats = 0;  ///< with a buffer of its own for every value
+  int reused_in_place = 0;
+  NumberEntry numbers[Nodes]{};
+  int number_count = 0;
+};
+
+namespace detail {
+
+/// Free ranges of an arena that grows at its end; best fit, neighbours are joined.
+class FreeRanges {
+ public:
+  constexpr long take(long size) {
+    int best = -1;
+    for (int i = 0; i < count_; ++i)
+      if (size_[i] >= size && (best < 0 || size_[i] < size_[best])) best = i;
+    if (best >= 0) {
+      const long offset = offset_[best];
+      offset_[best] += size;
+      size_[best] -= size;
+      if (size_[best] == 0) remove(best);
+      return offset;
+    }
+    if (count_ > 0 && offset_[count_ - 1] + size_[count_ - 1] == top_) {  // the last free range, made longer
+      const long offset = offset_[--count_];
+      top_ = offset + size;
+      return offset;
+    }
+    const long offset = top_;
+    top_ += size;
+    return offset;
+  }
+
+  constexpr void give_back(long offset, long size) {
+    int at = 0;
+    while (at < count_ && offset_[at] < offset) ++at;
+    const bool joins_left = at > 0 && offset_[at - 1] + size_[at - 1] == offset;
+    const bool joins_right = at < count_ && offset + size == offset_[at];
+    if (joins_left) {
+      size_[at - 1] += size;
+      if (joins_right) {
+        size_[at - 1] += size_[at];
+        remove(at);
+      }
+    } else if (joins_right) {
+      offset_[at] = offset;
+      size_[at] += size;
+    } else {
+      for (int i = count_; i > at; --i) {
+        offset_[i] = offset_[i - 1];
+        size_[i] = size_[i - 1];
+      }
+      offset_[at] = offset;
+      size_[at] = size;
+      ++count_;
+    }
+  }
+
+  constexpr long top() const { return top_; }
+
+ private:
+  constexpr void remove(int at) {
+    --count_;
+    for (int i = at; i < count_; ++i) {
+      offset_[i] = offset_[i + 1];
+      size_[i] = size_[i + 1];
+    }
+  }
+
+  static constexpr int capacity = 512;
+  long offset_[capacity]{}, size_[capacity]{};
+  long top_ = 0;
+  int count_ = 0;
+};
+
+}  // namespace detail
+
+/// Gives every stored value its place. A place is given back after the last step that reads it; the result of a region
+/// takes the place of an input that it reads element by element for the last time.
+template <class G, int Slots>
+constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const Schedule<G::count>& order,
+                           const SlotTable<Slots>& slots) {
+  constexpr int n = G::count, forever = Schedule<n>::forever;
+  MemoryPlan<n, G::output_count> plan;
+  bool placed[n]{};
+  const auto size_of = [&](int i) { return rounded_up(graph.nodes[i].type->size()); };
+
+  for (int i = 0; i < n; ++i) {
+    const auto& node = graph.nodes[i];
+    if (node.operation != nullptr) {
+      if (node.operation->kind != Kind::view && node.type->batched) plan.unplanned_per_sample_floats += size_of(i);
+      continue;
+    }
+    placed[i] = true;
+    switch (node.source) {
+      case Source::input: plan.place[i] = {Arena::inputs, node.index}; break;
+      case Source::parameter: plan.place[i] = {Arena::parameters, slots.slots[node.index].offset}; break;
+      case Source::buffer: plan.place[i] = {Arena::buffers, slots.slots[node.index].offset}; break;
+      case Source::parameters: plan.place[i] = {Arena::parameters, 0}; break;
+      case Source::gradients: plan.place[i] = {Arena::gradients, 0}; break;
+      case Source::state: plan.place[i] = {Arena::states, node.index * slots.parameter_floats}; break;
+      default:
+        plan.place[i] = {Arena::numbers, plan.number_count};
+        plan.numbers[plan.number_count++] = {node.source, node.value, node.index};
+        if (node.source == Source::seed) plan.numbers[plan.number_count++] = {node.source, 0, 1};
+    }
+  }
+
+  // Values whose place is outside of the arenas: gradients, new parameters, new statistics.
+  for (int i = 0; i < G::output_count; ++i) {
+    const Output& output = graph.outputs[i];
+    const int value = fusion.value[output.node];
+    switch (output.destination) {
+      case Destination::result: continue;
+      case Destination::gradient: plan.destination[i] = {Arena::gradients, slots.slots[output.index].offset}; break;
+      case Destination::buffer: plan.destination[i] = {Arena::buffers, slots.slots[output.index].offset}; break;
+      case Destination::parameters: plan.destination[i] = {Arena::parameters, 0}; break;
+      case Destination::state: plan.destination[i] = {Arena::states, output.index * slots.parameter_floats}; break;
+    }
+    if (placed[value]) {  // a leaf, or one value for two destinations
+      plan.copied[i] = true;
+    } else {
+      plan.place[value] = plan.destination[i];
+      placed[value] = true;
+    }
+  }
+
+  detail::FreeRanges per_sample, fixed;
+  int next_expiring[n]{}, first_expiring[n + 1]{};
+  for (int& first : first_expiring) first = -1;
+  const auto ranges = [&](int i) -> detail::FreeRanges& { return graph.nodes[i].type->batched ? per_sample : fixed; };
+  const auto expires = [&](int i) {
+    if (order.last_use[i] >= forever) return;
+    const int step = order.last_use[i] < order.step[i] ? order.step[i] : order.last_use[i];
+    next_expiring[i] = first_expiring[step];
+    first_expiring[step] = i;
+  };
+  bool taken[n]{};  // its place went on to another value
+  const auto allocate = [&](int i) {
+    if (placed[i]) return;
+    placed[i] = true;
+    plan.place[i] = {graph.nodes[i].type->batched ? Arena::per_sample : Arena::fixed, ranges(i).take(size_of(i))};
+    expires(i);
+  };
+  const auto is_element = [&](int i) { return graph.nodes[i].operation && graph.nodes[i].operation->kind == Kind::element; };
+
+  for (int s = 0; s < order.count; ++s) {
+    const int head = order.head[s];
+    if (is_element(head)) {
+      for (int m = fusion.first_member[head]; m >= 0; m = fusion.next_member[m]) {
+        const int i = fusion.member[m];
+        if (!fusion.stored[i] || placed[i]) continue;
+        for (int k = fusion.first_member[head]; k >= 0 && !placed[i]; k = fusion.next_member[k]) {
+          const auto& node = graph.nodes[fusion.member[k]];
+          for (int j = 0; j < node.operand_count && !placed[i]; ++j) {
+            const int input = fusion.value[node.operands[j]];
+            if (graph.nodes[input].operation == nullptr || !fusion.stored[input] || taken[input] || input == i) continue;
+            if (order.last_use[input] != s || order.step[input] == s || !order.in_place[input]) continue;
+            if (plan.place[input].arena > Arena::fixed || size_of(input) != size_of(i)) continue;
+            placed[i] = taken[input] = true;
+            plan.place[i] = plan.place[input];
+            ++plan.reused_in_place;
+            expires(i);
+          }
+        }
+        allocate(i);
+      }
+    } else {
+      const int epilogue = fusion.epilogue[head];
+      if (epilogue >= 0) allocate(epilogue);
+      if (fusion.absorbed[head])
+        plan.place[head] = plan.place[epilogue];
+      else
+        allocate(head);
+    }
+    for (int i = first_expiring[s]; i >= 0; i = next_expiring[i])
+      if (!taken[i]) ranges(i).give_back(plan.place[i].offset, size_of(i));
+  }
+  plan.per_sample_floats = per_sample.top();
+  plan.fixed_floats = fixed.top();
+  return plan;
+}
+
+}  // namespace tenet

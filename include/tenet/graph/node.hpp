@@ -1,0 +1,50 @@
+#pragma once
+
+#include <tenet/ops/operation.hpp>
+
+namespace tenet {
+
+/// Where the value of a node comes from.
+enum class Source : unsigned char {
+  operation,         ///< computed from other nodes
+  input,             ///< given by the caller for every run; `index` says which
+  parameter,         ///< trained; `index` is the slot
+  buffer,            ///< kept from run to run, not trained (running statistics); `index` is the slot
+  constant,          ///< `value`
+  scalar,            ///< a number that the program's owner sets before a run (learning rate); `index` says which
+  reciprocal_count,  ///< 1 / (batch · index)
+  seed,              ///< 64 random bits of the run
+  parameters,        ///< all parameters as one vector, for the optimizer
+  gradients,         ///< all gradients as one vector, in the same order
+  state,             ///< state `index` of the optimizer, one number a parameter
+};
+
+/// One value of the graph: a leaf, or an operation on earlier nodes.
+template <class Context>
+struct Node {
+  const OperationInfo<Context>* operation = nullptr;
+  const TensorInfo* type = nullptr;
+  int operands[max_operands]{};
+  int operand_count = 0;
+  int index = 0;  ///< of a leaf: see `Source`; of an operation: its attribute
+  float value = 0;
+  Source source = Source::operation;
+  bool needs_gradient = false;  ///< a parameter stands behind it
+};
+
+/// Where a program leaves a value.
+enum class Destination : unsigned char {
+  result,      ///< for the caller; `index` says which
+  gradient,    ///< of the parameter in slot `index`
+  buffer,      ///< the buffer in slot `index` gets a new value
+  parameters,  ///< the parameters get new values
+  state,       ///< state `index` of the optimizer gets new values
+};
+
+struct Output {
+  int node = -1;
+  Destination destination = Destination::result;
+  int index = 0;
+};
+
+}  // namespace tenet

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <tenet/core/fixed_string.hpp>
+#include <tenet/core/reflect.hpp>
+#include <tenet/graph/slots.hpp>
+#include <tenet/ops/mistake.hpp>
+#include <tenet/ops/symbol.hpp>
+
+/// Modules: any struct with a `forward(x)`, whose members are modules, parameters and buffers. This header walks them.
+namespace tenet {
+
+namespace detail {
+
+template <class T>
+concept SlotMember = requires(T member) {
+  T::slot_kind;
+  member.slot;
+};
+
+template <class T>
+concept HasChildren = requires(T& module) { module.visit_children([](auto, auto&) {}); };
+
+template <class T>
+concept ModuleArray = requires(T& module) {
+  module.begin();
+  module.end();
+};
+
+/// "layer1" + "0" -> "layer1.0"
+constexpr Text joined(const Text& path, std::string_view name) {
+  Text result = path;
+  if (result.size > 0) result.put(".");
+  return result.put(name);
+}
+constexpr Text joined(const Text& path, long number) {
+  Text result = path;
+  if (result.size > 0) result.put(".");
+  return result.put(number);
+}
+
+}  // namespace detail
+
+/// Calls function(path, slot member) for every parameter, buffer and marker of a module, in the order of members, which
+/// is PyTorch's order of `state_dict`; paths are named as PyTorch names them: "layer1.0.conv1.weight".
+template <class Module, class Function>
+constexpr void for_each_slot(Module& module, const Text& path, Function&& function) {
+  if constexpr (detail::SlotMember<Module>) {
+    function(path, module);
+  } else if constexpr (detail::HasChildren<Module>) {
+    module.visit_children([&](auto name, auto& child) { for_each_slot(child, detail::joined(path, name), function); });
+  } else if constexpr (detail::ModuleArray<Module>) {
+    long i = 0;
+    for (auto& child : module) for_each_slot(child, detail::joined(path, i++), function);
+  } else if constexpr (std::is_aggregate_v<Module>) {
+    reflect::for_each_member(module, [&](std::string_view name, auto& member) {
+      for_each_slot(member, detail::joined(path, name), function);
+    });
+  }
+}
+
+/// The same without paths, which costs the compiler less.
+template <class Module, class Function>
+constexpr void for_each_slot(Module& module, Function&& function) {
+  if constexpr (detail::SlotMember<Module>)
+    function(module);
+  else if constexpr (detail::HasChildren<Module>)
+    module.visit_children([&](auto, auto& child) { for_each_slot(child, function); });
+  else if constexpr (detail::ModuleArray<Module>)
+    for (auto& child : module) for_each_slot(child, function);
+  else if constexpr (std::is_aggregate_v<Module>)
+    reflect::visit_members(module, [&](auto&... members) { (for_each_slot(members, function), ...); });
+}
+
+/// The network with its slots numbered.
+template <class Net>
+constexpr Net numbered() {
+  Net net{};
+  int next = 0;
+  for_each_slot(net, [&](auto& member) { member.slot = next++; });
+  return net;
+}
+
+template <class Net>
+inline constexpr int slot_count = [] {
+  Net net{};
+  int count = 0;
+  for_each_slot(net, [&](auto&) { ++count; });
+  return count;
+}();
+
+/// The network's slots with their places in the arenas.
+template <class Net>
+inline constexpr auto slot_table = [] {
+  SlotTable<slot_count<Net>> table;
+  Net net{};
+  int next = 0;
+  for_each_slot(net, [&](auto& member) { table.slots[next++] = member.info(); });
+  table.lay_out();
+  return table;
+}();
+
+/// "layer1.0.conv1" for the slot of layer1.0.conv1.weight.
+template <class Net>
+constexpr Text layer_path(int slot) {
+  Text result;
+  Net net = numbered<Net>();
+  for_each_slot(net, Text{}, [&](const Text& path, auto& member) {
+    if (member.slot == slot) result = path;
+  });
+  while (result.size > 0 && result.text[result.size - 1] != '.') result.text[--result.size] = 0;
+  if (result.size > 0) result.text[--result.size] = 0;
+  if (result.size == 0) result.put("forward");
+  return result;
+}
+
+/// x passed through a module or a layer.
+template <class Module, class X>
+constexpr auto call(const Module& module, X x) {
+  if constexpr (requires { module.forward(x); })
+    return module.forward(x);
+  else
+    return module(x);
+}
+
+}  // namespace tenet

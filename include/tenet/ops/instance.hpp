@@ -1,0 +1,163 @@
+#pragma once
+
+#include <tenet/ops/mistake.hpp>
+#include <tenet/ops/operation.hpp>
+
+namespace tenet {
+
+namespace ops {
+struct Add;
+}
+
+namespace detail {
+
+template <class First, class... Rest>
+constexpr TensorInfo broadcast_all() {
+  TensorInfo result = First::info;
+  ((result = result.rank < 0 ? result : broadcast(result, Rest::info)), ...);
+  return result;
+}
+
+template <class Op, class... Operands>
+constexpr auto result_of() {
+  if constexpr (requires { Op::result(Operands{}...); })
+    return Op::result(Operands{}...);
+  else
+    return TypeOf<broadcast_all<Operands...>()>{};
+}
+
+}  // namespace detail
+
+/// An operation on operands of given types: the node of the expression template.
+template <class Op, class... Operands>
+struct Instance {
+  using Result = decltype(detail::result_of<Op, Operands...>());
+  static constexpr int operand_count = sizeof...(Operands);
+  static_assert(operand_count <= max_operands, "an operation has at most four operands");
+
+  static constexpr char identity = 0;
+
+  static constexpr Cost flops() {
+    if constexpr (requires { Op::flops(Result{}, Operands{}...); })
+      return Op::flops(Result{}, Operands{}...);
+    else if constexpr (Op::kind == Kind::element)
+      return Result::batched ? Cost{Result::size, 0} : Cost{0, Result::size};
+    else
+      return {};
+  }
+
+  template <class Context>
+  static constexpr long scratch() {
+    using Executor = typename Context::Device::Executor;
+    if constexpr (requires(Executor* executor) { Op::scratch(executor, Operands{}...); })
+      return Op::scratch(static_cast<Executor*>(nullptr), Operands{}...);
+    else
+      return 0;
+  }
+
+  template <class Context>
+  static void run(typename Context::Device::Executor& executor, const typename Context::Device::Arguments& arguments) {
+    Op::run(executor, arguments, Operands{}...);
+  }
+
+  /// Evaluates the wanted gradients of the operands and adds them to the operands' adjoints (ids, -1 where there is none
+  /// yet). What is computed on the way is not differentiated once more.
+  template <class Context>
+  static constexpr void gradient(Context& context, const int* operands, int result, const bool* wanted, int* adjoint) {
+    using Within = typename Context::WithoutGradient;
+    Within within{&context};
+    [&]<int... I>(std::integer_sequence<int, I...>) {
+      const auto functions =
+          Op::gradient(Symbol<Within, Result>{&within, result}, Symbol<Within, Result>{&within, adjoint[result]},
+                       Symbol<Within, Operands>{&within, operands[I]}...);
+      (add_gradient<Operands>(within, std::get<I>(functions), wanted[I], adjoint[operands[I]]), ...);
+    }(std::make_integer_sequence<int, operand_count>{});
+  }
+
+  template <class Operand, class Within, class Function>
+  static constexpr void add_gradient(Within& within, const Function& function, bool wanted, int& adjoint) {
+    if constexpr (!std::is_same_v<Function, NoGradient>)
+      if (wanted) {
+        const Symbol<Within, Operand> found = sum_to<Operand>(function());
+        adjoint = adjoint < 0 ? found.id : apply<ops::Add>(Symbol<Within, Operand>{&within, adjoint}, found).id;
+      }
+  }
+
+  template <class Context>
+  static constexpr auto gradient_pointer() -> decltype(OperationInfo<typename Context::Base>::gradient) {
+    if constexpr (Context::differentiable)
+      if constexpr (requires(Symbol<typename Context::WithoutGradient, Result> y,
+                             Symbol<typename Context::WithoutGradient, Operands>... x) { Op::gradient(y, y, x...); })
+        return &gradient<typename Context::Base>;
+    return nullptr;
+  }
+
+  template <class Context>
+  static constexpr auto make_info() {
+    using Device = typename Context::Device;
+    OperationInfo<typename Context::Base> made{};
+    made.name = Op::name;
+    made.identity = &identity;
+    made.result = &Result::info;
+    made.operand_count = operand_count;
+    made.kind = Op::kind;
+    made.algebra = Op::algebra;
+    if constexpr (requires { Op::cheap; }) made.cheap = Op::cheap;
+    if constexpr (requires { Op::carries_epilogue; }) made.carries_epilogue = Op::carries_epilogue;
+    made.flops = flops();
+    made.scratch = scratch<Context>();
+    if constexpr (Op::kind == Kind::element) {
+      made.element = &detail::element_thunk<Op, typename Device::Lane>;
+      if constexpr (Op::foldable) made.fold = &detail::element_thunk<Op, float>;
+    }
+    if constexpr (Op::kind == Kind::kernel) made.kernel = &run<Context>;
+    made.gradient = gradient_pointer<Context>();
+    return made;
+  }
+
+  template <class Context>
+  static constexpr auto info = make_info<Context>();
+};
+
+/// Applies an operation to symbols. `attribute` is a number that the kernel sees at run time.
+template <class Op, class Context, class... Types>
+constexpr auto apply_with(int attribute, Symbol<Context, Types>... operands) {
+  using Node = Instance<Op, Types...>;
+  Context* const context = std::get<0>(std::tuple{operands.context...});
+  const int ids[]{operands.id...};
+  return Symbol<Context, typename Node::Result>{context,
+                                                context->emit(Node::template info<Context>, ids, attribute)};
+}
+
+template <class Op, class... Symbols>
+constexpr auto apply(Symbols... operands) {
+  return apply_with<Op>(0, operands...);
+}
+
+namespace detail {
+/// An operand that can be read by a result of type Target: itself, or a copy if its extents do not stand side by side.
+template <class Target, class Context, class Type>
+constexpr auto spread(Symbol<Context, Type> operand) {
+  if constexpr (access_of(Target::info, Type::info).regular)
+    return operand;
+  else
+    return expand_to<Target>(operand);
+}
+}  // namespace detail
+
+/// Applies an element-wise operation whose operands may have to be broadcast; reports shapes that do not fit.
+template <class Op, class Context, class... Types>
+constexpr auto apply_broadcast(int line, Symbol<Context, Types>... operands) {
+  constexpr TensorInfo result = detail::broadcast_all<Types...>();
+  if constexpr (result.rank < 0) {
+    using First = std::tuple_element_t<0, std::tuple<Types...>>;
+    using Second = std::tuple_element_t<1, std::tuple<Types...>>;
+    const auto first = std::get<0>(std::tuple{operands...});
+    mistake::report<Mistake::broadcast, First::info, Second::info>(first.context, -1, line);
+    return first;
+  } else {
+    return apply<Op>(detail::spread<TypeOf<result>>(operands)...);
+  }
+}
+
+}  // namespace tenet

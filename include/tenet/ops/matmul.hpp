@@ -1,0 +1,165 @@
+#pragma once
+
+#include <tenet/core/geometry.hpp>
+#include <tenet/ops/instance.hpp>
+
+/// Products of matrices. A factor has two extents or more; the last two are its rows and columns, those before (and the
+/// batch) count the matrices. A factor that is shared by the whole batch (a weight) is multiplied in one large product.
+namespace tenet {
+namespace ops {
+
+/// The extents of a product; those that are `batched` are multiplied by the batch at run time.
+struct MatmulShape {
+  long count = 1, rows = 1, columns = 1, inner = 1;
+  bool count_batched = false, rows_batched = false, inner_batched = false;
+  bool transpose_lhs = false, transpose_rhs = false;
+  long lhs_step = 0, rhs_step = 0;
+
+  constexpr MatmulGeometry at(long batch) const {
+    return {count * (count_batched ? batch : 1), rows * (rows_batched ? batch : 1), columns,
+            inner * (inner_batched ? batch : 1), transpose_lhs,  transpose_rhs,
+            lhs_step, rhs_step, false};
+  }
+  constexpr Cost flops() const {
+    const long each = 2 * count * rows * columns * inner;
+    return count_batched || rows_batched || inner_batched ? Cost{each, 0} : Cost{0, each};
+  }
+};
+
+constexpr long rows_of(const TensorInfo& info) { return info.rank > 1 ? info.extents[info.rank - 2] : 1; }
+constexpr long columns_of(const TensorInfo& info) { return info.extents[info.rank - 1]; }
+
+/// One factor for all matrices of the other?
+constexpr bool is_shared(const TensorInfo& lhs, const TensorInfo& rhs) {
+  return !rhs.batched && rhs.rank == 2 && (lhs.batched || lhs.rank != 2);
+}
+
+constexpr MatmulShape matmul_shape(const TensorInfo& lhs, const TensorInfo& rhs, bool transpose_lhs,
+                                   bool transpose_rhs) {
+  MatmulShape shape;
+  shape.transpose_lhs = transpose_lhs;
+  shape.transpose_rhs = transpose_rhs;
+  shape.columns = transpose_rhs ? rows_of(rhs) : columns_of(rhs);
+  shape.inner = transpose_lhs ? rows_of(lhs) : columns_of(lhs);
+  if (is_shared(lhs, rhs)) {  // all rows of all matrices are the rows of one product
+    shape.rows = lhs.size() / shape.inner;
+    shape.rows_batched = lhs.batched;
+  } else {
+    shape.rows = transpose_lhs ? columns_of(lhs) : rows_of(lhs);
+    shape.count = lhs.size() / (shape.rows * shape.inner);
+    shape.count_batched = lhs.batched;
+    shape.lhs_step = shape.rows * shape.inner;
+    shape.rhs_step = shape.inner * shape.columns;
+  }
+  return shape;
+}
+
+/// Extents of lhs with the last one exchanged: the result of a product.
+constexpr TensorInfo matmul_result(const TensorInfo& lhs, const MatmulShape& shape, bool shared) {
+  TensorInfo info = lhs;
+  if (info.rank > 1 && !shared) info.extents[info.rank - 2] = static_cast<int>(shape.rows);
+  info.extents[info.rank - 1] = static_cast<int>(shape.columns);
+  return info;
+}
+
+template <bool TransposeLhs, bool TransposeRhs>
+struct Matmul;
+
+/// lhsᵀ·rhs summed over all matrices: (…, n, a), (…, n, b) -> (a, b). The gradient of a shared factor.
+struct OuterSum : KernelOperation {
+  static constexpr const char* name = "outer_sum";
+  template <class A, class B>
+  static constexpr MatmulShape shape(A, B) {
+    MatmulShape shape;
+    shape.rows = columns_of(A::info);
+    shape.columns = columns_of(B::info);
+    shape.inner = A::size / shape.rows;
+    shape.inner_batched = A::batched;
+    shape.transpose_lhs = true;
+    return shape;
+  }
+  template <class A, class B>
+  static constexpr auto result(A, B) {
+    return Fixed<static_cast<int>(columns_of(A::info)), static_cast<int>(columns_of(B::info))>{};
+  }
+  template <class A, class B>
+  static constexpr Cost flops(auto, A a, B b) {
+    return shape(a, b).flops();
+  }
+  template <class A, class B>
+  static void run(auto& executor, const auto& arguments, A a, B b) {
+    run_matmul(executor, shape(a, b).at(arguments.batch), arguments.template operand<float>(0),
+               arguments.template operand<float>(1), arguments.template result<float>(), arguments.epilogue);
+  }
+  static constexpr bool carries_epilogue = true;
+};
+
+template <bool TransposeLhs, bool TransposeRhs>
+struct Matmul : KernelOperation {
+  static constexpr const char* name = "matmul";
+  static constexpr bool carries_epilogue = true;
+
+  template <class A, class B>
+  static constexpr auto result(A, B) {
+    return TypeOf<matmul_result(A::info, matmul_shape(A::info, B::info, TransposeLhs, TransposeRhs),
+                                is_shared(A::info, B::info))>{};
+  }
+  template <class A, class B>
+  static constexpr Cost flops(auto, A, B) {
+    return matmul_shape(A::info, B::info, TransposeLhs, TransposeRhs).flops();
+  }
+  template <class A, class B>
+  static void run(auto& executor, const auto& arguments, A, B) {
+    constexpr MatmulShape shape = matmul_shape(A::info, B::info, TransposeLhs, TransposeRhs);
+    run_matmul(executor, shape.at(arguments.batch), arguments.template operand<float>(0),
+               arguments.template operand<float>(1), arguments.template result<float>(), arguments.epilogue);
+  }
+
+  /// With a = op(lhs), b = op(rhs), y = a·b:  da = dy·bᵀ,  db = aᵀ·dy; a transposed factor wants the transpose of that.
+  template <class A, class B>
+  static constexpr auto gradient(auto, auto upstream, A lhs, B rhs) {
+    return gradients(
+        [=] {
+          if constexpr (TransposeLhs)
+            return apply<Matmul<TransposeRhs, true>>(rhs, upstream);
+          else
+            return apply<Matmul<false, !TransposeRhs>>(upstream, rhs);
+        },
+        [=] {
+          if constexpr (is_shared(A::Type::info, B::Type::info)) {
+            if constexpr (TransposeRhs)
+              return apply<OuterSum>(upstream, lhs);
+            else
+              return apply<OuterSum>(lhs, upstream);
+          } else {
+            if constexpr (TransposeRhs)
+              return apply<Matmul<true, TransposeLhs>>(upstream, lhs);
+            else
+              return apply<Matmul<!TransposeLhs, false>>(lhs, upstream);
+          }
+        });
+  }
+};
+
+}  // namespace ops
+
+/// op(lhs)·op(rhs): (batch, …, n, k)·(batch, …, k, m) -> (batch, …, n, m), or (batch, …, k)·(k, m) -> (batch, …, m)
+/// with a factor that has no batch. A flag says that the factor is given transposed.
+template <bool TransposeLhs = false, bool TransposeRhs = false, class Context, class A, class B>
+constexpr auto matmul(Symbol<Context, A> lhs, Symbol<Context, B> rhs) {
+  static_assert(B::rank >= 2 && A::rank >= 1, "matmul(lhs, rhs): rhs needs rows and columns");
+  constexpr bool shared = ops::is_shared(A::info, B::info);
+  static_assert(!(shared && TransposeLhs), "matmul: lhs cannot be transposed when rhs is one matrix for the whole batch");
+  static_assert(shared || (A::rank == B::rank && A::batched == B::batched),
+                "matmul(lhs, rhs): both have a batch and as many extents, or rhs is one matrix without a batch");
+  constexpr auto shape = ops::matmul_shape(A::info, B::info, TransposeLhs, TransposeRhs);
+  constexpr long rhs_inner = TransposeRhs ? ops::columns_of(B::info) : ops::rows_of(B::info);
+  if constexpr (shape.inner != rhs_inner) {
+    mistake::report<Mistake::matmul, A::info, B::info>(lhs.context);
+    return Symbol<Context, TypeOf<ops::matmul_result(A::info, shape, shared)>>{lhs.context, lhs.id};
+  } else {
+    return apply<ops::Matmul<TransposeLhs, TransposeRhs>>(lhs, rhs);
+  }
+}
+
+}  // namespace tenet

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <array>
+#include <tuple>
+#include <type_traits>
+
+#include <tenet/core/tensor_type.hpp>
+#include <tenet/core/vector_math.hpp>
+#include <tenet/ops/symbol.hpp>
+
+/// What an operation is. An operation is an empty struct:
+///
+///     struct Square : ElementOperation {
+///       static constexpr const char* name = "square";
+///       static constexpr auto element(auto x) { return x * x; }
+///       static constexpr auto gradient(auto, auto upstream, auto x) { return gradients([=] { return 2.0f * x * upstream; }); }
+///     };
+///     constexpr auto square(AnySymbol auto x) { return apply<Square>(x); }
+///
+/// That is all: nothing is registered. `gradient` is written with symbols, so the same lines are traced into the graph
+/// and run by the eager tape; each operand's part stands in a lambda of its own and is evaluated only if it is wanted.
+namespace tenet {
+
+/// How the compiler of graphs treats an operation.
+enum class Kind : unsigned char {
+  element,    ///< element i of the result depends on the operands' elements at i alone: fused with its neighbours
+  view,       ///< the operand's elements in the same order under another shape: costs nothing
+  reduction,  ///< sums elements of the operand: takes in the element-wise operations before it
+  kernel,     ///< everything else: a kernel of its own, which may carry element-wise operations behind it
+};
+
+/// Identities which the tracer uses to leave an operation out.
+enum class Algebra : unsigned char { none, add, subtract, multiply, divide, negate, idempotent };
+
+/// Cost of an operation, for the cost model: fixed + per_sample · batch.
+struct Cost {
+  long per_sample = 0;
+  long fixed = 0;
+  constexpr long at(long batch) const { return per_sample * batch + fixed; }
+};
+
+/// Base of element-wise operations. `Derived::element` takes and returns a `float` or a `Vector`.
+struct ElementOperation {
+  static constexpr Kind kind = Kind::element;
+  static constexpr Algebra algebra = Algebra::none;
+  static constexpr bool cheap = true;      ///< cheaper to do again than to store and load
+  static constexpr bool foldable = false;  ///< `element` of floats may run during constant evaluation
+};
+
+/// Base of operations with a kernel of their own. `Derived` says
+///   `static constexpr auto result(types…)`            the type of the result
+///   `static void run(executor, arguments, types…)`    what a device does
+///   `static constexpr Cost flops(result, types…)`     optional
+///   `static constexpr long scratch(executor*, types…)` optional: floats that each worker needs meanwhile
+struct KernelOperation {
+  static constexpr Kind kind = Kind::kernel;
+  static constexpr Algebra algebra = Algebra::none;
+  static constexpr bool cheap = false;
+  static constexpr bool carries_epilogue = false;  ///< `run` calls `arguments.epilogue` for each range it has written
+};
+
+/// The gradients of an operation's operands, one lambda each.
+template <class... Functions>
+constexpr auto gradients(Functions... functions) {
+  return std::tuple<Functions...>{functions...};
+}
+
+/// In the place of a lambda in `gradients`: nothing flows to this operand.
+struct NoGradient {};
+inline constexpr NoGradient no_gradient{};
+
+/// Most operands of one operation.
+inline constexpr int max_operands = 4;
+
+/// What is known of an operation on operands of given types; one constant a distinct combination.
+template <class Context>
+struct OperationInfo {
+  using Device = typename Context::Device;
+  using Lane = typename Device::Lane;
+
+  const char* name;
+  const void* identity;  ///< the same address for the same operation on the same types, whatever the context
+  const TensorInfo* result;
+  int operand_count;
+  Kind kind;
+  Algebra algebra;
+  bool cheap;
+  bool carries_epilogue;
+  Cost flops;
+  long scratch;                                              ///< floats a worker
+  Lane (*element)(Lane, Lane, Lane, Lane);                   ///< kind element
+  float (*fold)(float, float, float, float);                 ///< the same on constants, or null
+  typename Device::Kernel kernel;                            ///< kind kernel
+  void (*gradient)(Context&, const int* operands, int result, const bool* wanted, int* adjoint);
+};
+
+namespace detail {
+
+template <class Op, class Lane>
+constexpr Lane element_thunk(Lane a, Lane b, Lane c, Lane d) {
+  (void)a, (void)b, (void)c, (void)d;
+  if constexpr (requires { Op::element(a, b, c, d); })
+    return Op::element(a, b, c, d);
+  else if constexpr (requires { Op::element(a, b, c); })
+    return Op::element(a, b, c);
+  else if constexpr (requires { Op::element(a, b); })
+    return Op::element(a, b);
+  else
+    return Op::element(a);
+}
+
+}  // namespace detail
+}  // namespace tenet

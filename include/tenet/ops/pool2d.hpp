@@ -1,0 +1,116 @@
+#pragma once
+
+#include <tenet/core/geometry.hpp>
+#include <tenet/ops/instance.hpp>
+#include <tenet/ops/reduce.hpp>
+
+/// Pooling over square windows.
+namespace tenet {
+namespace ops {
+
+template <int Kernel, int Stride, int Padding>
+constexpr Pool2dGeometry pool2d_geometry(const TensorInfo& input) {
+  return {input.extents[0], input.extents[1], input.extents[2], Kernel, Stride, Padding};
+}
+
+/// Base of the poolings: their result and their cost.
+template <int Kernel, int Stride, int Padding>
+struct Pool2d : KernelOperation {
+  template <class Input>
+  static constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
+  template <class Input>
+  static constexpr auto result(Input) {
+    constexpr auto g = geometry<Input>;
+    return Batched<g.channels, g.out_height(), g.out_width()>{};
+  }
+  template <class Result>
+  static constexpr Cost flops(Result, auto) {
+    return {Result::size * Kernel * Kernel, 0};
+  }
+};
+
+/// The upstream goes to the place of the maximum, the first one in row-major order where several are equal.
+template <int Kernel, int Stride, int Padding>
+struct MaxPool2dGradient : KernelOperation {
+  static constexpr const char* name = "max_pool2d_gradient";
+  template <class Input>
+  static constexpr Input result(Input, auto, auto) {
+    return {};
+  }
+  template <class Input>
+  static void run(auto& executor, const auto& arguments, Input, auto, auto) {
+    constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
+    run_max_pool2d_gradient(executor, geometry, arguments.batch, arguments.template operand<float>(0),
+                            arguments.template operand<float>(1), arguments.template operand<float>(2),
+                            arguments.template result<float>());
+  }
+};
+
+template <int Kernel, int Stride, int Padding>
+struct MaxPool2d : Pool2d<Kernel, Stride, Padding> {
+  static constexpr const char* name = "max_pool2d";
+  static constexpr bool carries_epilogue = true;
+  template <class Input>
+  static void run(auto& executor, const auto& arguments, Input) {
+    constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
+    run_max_pool2d(executor, geometry, arguments.batch, arguments.template operand<float>(0),
+                   arguments.template result<float>(), arguments.epilogue);
+  }
+  static constexpr auto gradient(auto y, auto upstream, auto x) {
+    return gradients([=] { return apply<MaxPool2dGradient<Kernel, Stride, Padding>>(x, y, upstream); });
+  }
+};
+
+template <class Input, int Kernel, int Stride, int Padding>
+struct AvgPool2dGradient : KernelOperation {
+  static constexpr const char* name = "avg_pool2d_gradient";
+  static constexpr Input result(auto) { return {}; }
+  static void run(auto& executor, const auto& arguments, auto) {
+    constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
+    run_avg_pool2d_gradient(executor, geometry, arguments.batch, arguments.template operand<float>(0),
+                            arguments.template result<float>());
+  }
+};
+
+/// Padding counts as zeros in the mean, as PyTorch does by default.
+template <int Kernel, int Stride, int Padding>
+struct AvgPool2d : Pool2d<Kernel, Stride, Padding> {
+  static constexpr const char* name = "avg_pool2d";
+  static constexpr bool carries_epilogue = true;
+  template <class Input>
+  static void run(auto& executor, const auto& arguments, Input) {
+    constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
+    run_avg_pool2d(executor, geometry, arguments.batch, arguments.template operand<float>(0),
+                   arguments.template result<float>(), arguments.epilogue);
+  }
+  template <class Input>
+  static constexpr auto gradient(auto, auto upstream, Input) {
+    return gradients(
+        [=] { return apply<AvgPool2dGradient<typename Input::Type, Kernel, Stride, Padding>>(upstream); });
+  }
+};
+
+}  // namespace ops
+
+/// The maximum of every window: (batch, channels, h, w) -> (batch, channels, (h + 2·Padding - Kernel) / Stride + 1, …).
+template <int Kernel, int Stride = Kernel, int Padding = 0, class Context, class Input>
+constexpr auto max_pool2d(Symbol<Context, Input> x) {
+  static_assert(Input::rank == 3 && Input::batched, "max_pool2d: the input is (batch, channels, height, width)");
+  return apply<ops::MaxPool2d<Kernel, Stride, Padding>>(x);
+}
+
+/// The mean of every window; shapes as `max_pool2d`.
+template <int Kernel, int Stride = Kernel, int Padding = 0, class Context, class Input>
+constexpr auto avg_pool2d(Symbol<Context, Input> x) {
+  static_assert(Input::rank == 3 && Input::batched, "avg_pool2d: the input is (batch, channels, height, width)");
+  return apply<ops::AvgPool2d<Kernel, Stride, Padding>>(x);
+}
+
+/// The mean of every channel: (batch, channels, height, width) -> (batch, channels).
+template <class Context, class Input>
+constexpr auto global_avg_pool2d(Symbol<Context, Input> x) {
+  static_assert(Input::rank == 3 && Input::batched, "global_avg_pool2d: the input is (batch, channels, height, width)");
+  return mean<2, 3>(x);
+}
+
+}  // namespace tenet

@@ -1,0 +1,28 @@
+#pragma once
+
+/// Element-wise regions: what the fusion pass hands to a device. A region is a small program of element functions,
+/// its wiring, and a device has one loop for all of them.
+namespace tenet {
+
+inline constexpr int max_region_operations = 16;
+inline constexpr int max_region_inputs = 14;
+inline constexpr int max_region_outputs = 4;
+
+/// Which value goes where in a region: a template argument, equal for equal regions of all networks.
+struct Wiring {
+  signed char operations = 0, inputs = 0, outputs = 0;
+  signed char source[max_region_operations][4]{};  ///< k >= 0: input k, k < 0: the value of operation -1 - k
+  signed char output[max_region_outputs]{};        ///< the operation whose value is written, or input k as -1 - k
+  bool uniform[max_region_inputs]{};               ///< the input is one number throughout a block
+
+  friend constexpr bool operator==(const Wiring&, const Wiring&) = default;
+};
+
+/// What the loop does with a region's values.
+enum class Role : unsigned char {
+  store,     ///< writes them
+  sum,       ///< adds all of them to one number
+  sum_rows,  ///< adds element j of each row to number j
+};
+
+}  // namespace tenet

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <tenet/data/generated_images.hpp>
+#include <tenet/device/cpu.hpp>
+#include <tenet/device/reference.hpp>
+#include <tenet/nn/activation.hpp>
+#include <tenet/nn/attention.hpp>
+#include <tenet/nn/batch_norm2d.hpp>
+#include <tenet/nn/conv2d.hpp>
+#include <tenet/nn/dropout.hpp>
+#include <tenet/nn/embedding.hpp>
+#include <tenet/nn/layer_norm.hpp>
+#include <tenet/nn/linear.hpp>
+#include <tenet/nn/loss.hpp>
+#include <tenet/nn/pool2d.hpp>
+#include <tenet/nn/sequential.hpp>
+#include <tenet/optim/adam.hpp>
+#include <tenet/optim/sgd.hpp>
+#include <tenet/optim/schedule.hpp>
+#include <tenet/train/trainer.hpp>

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <tenet/exec/program.hpp>
+#include <tenet/graph/backward.hpp>
+#include <tenet/nn/loss.hpp>
+#include <tenet/nn/module.hpp>
+
+/// What is traced for each kind of run of a network: inference, evaluation, and the whole training step.
+namespace tenet {
+
+namespace detail {
+
+/// The network's output type for an input of type Input.
+template <class Net, class Input, class Context>
+using OutputOf = typename decltype(call(std::declval<const Net&>(), std::declval<Symbol<Context, Input>>()))::Type;
+
+/// What all programs of a network share: its slots, the context that traces it, and how a mistake in it is explained.
+template <class Net, class Input_, class Kernels_>
+struct NetworkProgram {
+  using Kernels = Kernels_;
+  using Input = Input_;
+  using Context = Tracer<Kernels>;
+  static constexpr const auto& slots = slot_table<Net>;
+
+  /// Traces with body(context, network, trace); what is common to all programs is done here.
+  template <int Nodes, class Body>
+  static constexpr auto trace_with(bool training, Body body) {
+    Trace<Context, Nodes, slot_count<Net>> trace;
+    int table[2 * Nodes]{};
+    int assigned[slot_count<Net> + 1]{};
+    Context context(trace, table, assigned, training);
+    const Net net = numbered<Net>();
+    const auto output = [&](int node, Destination destination, int index) {
+      trace.outputs[trace.output_count++] = {node, destination, index};
+    };
+    body(context, net, output);
+    if (training)
+      for (int slot = 0; slot < slot_count<Net>; ++slot)
+        if (context.assigned(slot) >= 0) output(context.assigned(slot), Destination::buffer, slot);
+    trace.count = context.count();
+    if (trace.forward_count == 0) trace.forward_count = trace.count;
+    trace.merged = context.merged();
+    trace.simplified = context.simplified();
+    trace.mistake = context.mistake();
+    trace.overflow = context.overflow();
+    return trace;
+  }
+
+  template <MistakeRecord record>
+  static constexpr bool explain() {
+    if constexpr (record.kind == Mistake::none) {
+      return true;
+    } else {
+      constexpr Text path = layer_path<Net>(record.slot);
+      return mistake::explain<record.kind, fixed_string<path>(), record.expected, record.found, record.line>();
+    }
+  }
+};
+
+}  // namespace detail
+
+/// Input -> output. No gradient is traced: not one operation of a backward pass is compiled.
+template <class Net, class Input, class Kernels>
+struct InferenceProgram : detail::NetworkProgram<Net, Input, Kernels> {
+  using Base = detail::NetworkProgram<Net, Input, Kernels>;
+  using Within = typename Base::Context::WithoutGradient;
+  using Output = detail::OutputOf<Net, Input, Within>;
+
+  template <int Nodes>
+  static constexpr auto trace() {
+    return Base::template trace_with<Nodes>(false, [](auto& context, const Net& net, auto output) {
+      Within within{&context};
+      const auto y = call(net, Symbol<Within, Input>{&within, context.leaf(Source::input, Input::info, 0)});
+      output(y.id, Destination::result, 0);
+    });
+  }
+};
+
+/// Input and target -> loss, and the metric where the loss has one. No gradient is traced.
+template <class Net, class Loss, class Input, class Kernels>
+struct EvaluationProgram : detail::NetworkProgram<Net, Input, Kernels> {
+  using Base = detail::NetworkProgram<Net, Input, Kernels>;
+  using Within = typename Base::Context::WithoutGradient;
+  using Output = detail::OutputOf<Net, Input, Within>;
+  using Target = typename Loss::template Target<Output>;
+
+  template <int Nodes>
+  static constexpr auto trace() {
+    return Base::template trace_with<Nodes>(false, [](auto& context, const Net& net, auto output) {
+      Within within{&context};
+      const auto y = call(net, Symbol<Within, Input>{&within, context.leaf(Source::input, Input::info, 0)});
+      const Symbol<Within, Target> target{&within, context.leaf(Source::input, Target::info, 1)};
+      output(Loss::loss(y, target).id, Destination::result, 0);
+      if constexpr (Loss::has_accuracy) output(Loss::metric(y, target).id, Destination::result, 1);
+    });
+  }
+};
+
+/// The whole training step: forward, backward, update, and the running statistics.
+template <class Net, class Loss, class Optimizer, class Input, class Kernels>
+struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
+  using Base = detail::NetworkProgram<Net, Input, Kernels>;
+  using Context = typename Base::Context;
+  using Output = detail::OutputOf<Net, Input, Context>;
+  using Target = typename Loss::template Target<Output>;
+
+  template <int Nodes>
+  static constexpr auto trace() {
+    int forward_count = 0;
+    auto trace = Base::template trace_with<Nodes>(true, [&](Context& context, const Net& net, auto output) {
+      const auto y = call(net, Symbol<Context, Input>{&context, context.leaf(Source::input, Input::info, 0)});
+      const Symbol<Context, Target> target{&context, context.leaf(Source::input, Target::info, 1)};
+      const auto loss = Loss::loss(y, target);
+      output(loss.id, Destination::result, 0);
+      if constexpr (Loss::has_accuracy) output(Loss::metric(y, target).id, Destination::result, 1);
+      forward_count = context.count();
+      if (context.mistake().kind != Mistake::none || context.overflow()) return;
+
+      int adjoint[Nodes];
+      for (int& id : adjoint) id = -1;
+      backward(context, loss.id, adjoint);
+      for (int i = 0; i < forward_count; ++i)
+        if (context.node(i).source == Source::parameter && adjoint[i] >= 0)
+          output(adjoint[i], Destination::gradient, context.node(i).index);
+
+      if constexpr (Base::slots.parameter_floats > 0) trace_update(context, output);
+    });
+    trace.forward_count = forward_count;
+    return trace;
+  }
+
+ private:
+  /// The optimizer's rule over all parameters as one vector.
+  static constexpr void trace_update(Context& context, auto output) {
+    using Within = typename Context::WithoutGradient;
+    using All = Fixed<static_cast<int>(Base::slots.parameter_floats)>;
+    Within within{&context};
+    const auto vector = [&](Source source, int index) {
+      return Symbol<Within, All>{&within, context.leaf(source, All::info, index)};
+    };
+    std::array<Symbol<Within, All>, Optimizer::state_count> state{};
+    for (int i = 0; i < Optimizer::state_count; ++i) state[static_cast<std::size_t>(i)] = vector(Source::state, i);
+    std::array<Symbol<Within, Scalar>, Optimizer::scalar_count> scalars{};
+    for (int i = 0; i < Optimizer::scalar_count; ++i) scalars[static_cast<std::size_t>(i)] = {&within, context.scalar(i)};
+    const auto updated =
+        Optimizer::update(vector(Source::parameters, 0), vector(Source::gradients, 0), state, scalars);
+    output(updated[0].id, Destination::parameters, 0);
+    for (int i = 0; i < Optimizer::state_count; ++i)
+      output(updated[static_cast<std::size_t>(i) + 1].id, Destination::state, i);
+  }
+};
+
+}  // namespace tenet

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "tenet/core/random.hpp"
+#include "tenet/device/cpu/workers.hpp"
+#include "tenet/device/reference/serial.hpp"
+
+/// Uniform floats in [-1, 1), the same for one seed.
+inline std::vector<float> random_floats(long size, int seed) {
+  tenet::Random random(static_cast<std::uint64_t>(seed));
+  std::vector<float> result(static_cast<std::size_t>(size));
+  for (float& value : result) value = random.uniform(-1, 1);
+  return result;
+}
+
+/// Uniform integers in [low, high).
+inline std::vector<std::int32_t> random_integers(long size, int low, int high, int seed) {
+  tenet::Random random(static_cast<std::uint64_t>(seed));
+  std::vector<std::int32_t> result(static_cast<std::size_t>(size));
+  for (std::int32_t& value : result) value = low + static_cast<int>(random.below(static_cast<std::uint32_t>(high - low)));
+  return result;
+}
+
+/// The executors of every test: pools of 1, 2 and 3 workers.
+inline tenet::cpu::Workers& pool(int threads) {
+  static tenet::cpu::Workers pools[3] = {tenet::cpu::Workers(1), tenet::cpu::Workers(2), tenet::cpu::Workers(3)};
+  return pools[threads - 1];
+}
+
+/// The law of a device: run(executor, result) agrees with the reference within `tolerance` * (1 + |reference|), has the
+/// same bits for any number of threads, and writes nothing beyond its result.
+template <class Run>
+void check_agreement(long size, double tolerance, Run run) {
+  constexpr float untouched = 12345.25f;
+  const auto count = static_cast<std::size_t>(size);
+  std::vector<float> expected(count, untouched), first;
+  tenet::reference::Serial serial;
+  run(serial, expected.data());
+  for (int threads = 1; threads <= 3; ++threads) {
+    std::vector<float> result(count + 64, untouched);
+    run(pool(threads), result.data());
+    if (threads == 1) {
+      double worst = 0;
+      long differing = 0, nonzero = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        if (expected[i] != 0) ++nonzero;
+        if (std::isnan(expected[i]) != std::isnan(result[i])) ++differing;
+        if (std::isnan(expected[i]) || expected[i] == result[i]) continue;
+        worst = std::fmax(worst, std::fabs(double{result[i]} - expected[i]) / (1 + std::fabs(double{expected[i]})));
+      }
+      CHECK(differing == 0);
+      CHECK(worst <= tolerance);
+      CHECK((size == 0 || nonzero > 0));  // a test of zeros tests nothing
+      first = result;
+      for (std::size_t i = count; i < result.size(); ++i) {
+        if (result[i] != untouched) FAIL("written beyond the result at " << i << " of " << count);
+      }
+    }
+    CHECK(std::memcmp(first.data(), result.data(), 4 * count) == 0);
+  }
+}

@@ -1,0 +1,53 @@
+#include "tenet/device/cpu/matmul.hpp"
+
+#include "../agreement.hpp"
+#include "tenet/device/reference/matmul.hpp"
+
+namespace {
+
+using tenet::MatmulGeometry;
+
+void check_product(const MatmulGeometry& g) {
+  CAPTURE(g.count, g.rows, g.columns, g.inner, g.transpose_lhs, g.transpose_rhs, g.lhs_step, g.rhs_step,
+          g.accumulate_over_count);
+  const auto lhs = random_floats(g.rows * g.inner + g.lhs_step * (g.count - 1), 1);
+  const auto rhs = random_floats(g.inner * g.columns + g.rhs_step * (g.count - 1), 2);
+  check_agreement(g.result_size(), 2e-6 * std::sqrt(static_cast<double>(g.inner * g.count)), [&](auto& executor, float* to) {
+    run_matmul(executor, g, lhs.data(), rhs.data(), to);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("products agree with the reference for every transposition and odd sizes", "[cpu][matmul]") {
+  const long sizes[][3] = {{1, 1, 1},    {1, 7, 5},     {2, 33, 40},   {3, 130, 260}, {4, 3, 17},    {5, 16, 3},  {8, 48, 128},
+                           {9, 49, 129}, {17, 1, 300},  {64, 1, 31},   {31, 64, 1},   {130, 50, 70}, {1, 500, 90}, {70, 401, 20},
+                           {1, 64, 64},  {257, 10, 65}, {10, 300, 33}, {129, 193, 257}};
+  for (const auto& size : sizes) {
+    for (int transposed = 0; transposed < 4; ++transposed) {
+      const long rows = size[0], columns = size[1], inner = size[2];
+      check_product({1, rows, columns, inner, (transposed & 1) != 0, (transposed & 2) != 0, rows * inner, inner * columns});
+    }
+  }
+}
+
+TEST_CASE("batches of products, with own, shared and summed operands", "[cpu][matmul]") {
+  for (long count : {2L, 7L, 65L}) {
+    for (int transposed = 0; transposed < 4; ++transposed) {
+      const bool left = (transposed & 1) != 0, right = (transposed & 2) != 0;
+      check_product({count, 19, 35, 18, left, right, 19 * 18, 18 * 35});
+      check_product({count, 19, 35, 18, left, right, 19 * 18, 0});
+      check_product({count, 19, 35, 18, left, right, 0, 18 * 35});
+      check_product({count, 19, 35, 18, left, right, 19 * 18, 18 * 35, true});
+      check_product({count, 3, 35, 18, left, right, 3 * 18, 18 * 35, true});
+      check_product({count, 40, 1, 18, left, right, 40 * 18, 18, true});
+      check_product({count, 1, 40, 18, left, right, 18, 40 * 18, false});
+    }
+  }
+}
+
+TEST_CASE("a product with nothing to sum is zero", "[cpu][matmul]") {
+  float result[6] = {1, 2, 3, 4, 5, 6};
+  run_matmul(pool(2), MatmulGeometry{1, 2, 3, 0, false, false, 0, 0}, result, result, result);
+  for (float value : result) CHECK(value == 0);
+}

@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+"""Checks that tests mirror the library: include/tenet/core/shape.hpp is tested by tests/core/shape.cpp."""
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Umbrella headers: they only include others.
+EXEMPT = ["tenet.hpp"]
+
+
+def main() -> int:
+    library = ROOT / "include" / "tenet"
+    headers = [header.relative_to(library) for header in sorted(library.rglob("*.hpp"))]
+    tested = [header for header in headers if header.as_posix() not in EXEMPT]
+    wanted = {header: ROOT / "tests" / header.with_suffix(".cpp") for header in tested}
+    missing = {header: test for header, test in wanted.items() if not test.exists()}
+    for header, test in missing.items():
+        print(f"include/tenet/{header}: no test {test.relative_to(ROOT)}")
+    empty = [test for test in wanted.values() if test.exists() and "TEST_CASE" not in test.read_text()]
+    for test in empty:
+        print(f"{test.relative_to(ROOT)}: holds no TEST_CASE")
+    print(f"mirror: {len(headers)} headers, {len(missing)} without a test, {len(empty)} empty tests")
+    return 1 if missing or empty else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
