@@ -9,7 +9,7 @@ using tenet::vector_width;
 
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
 
 /// What users write: one template for both types.
 template <class T>
@@ -32,7 +32,7 @@ static_assert(sizeof(Vector) == 4 * vector_width);
 }  // namespace
 
 TEST_CASE("one template gives the same lanes as floats and as vectors", "[vector]") {
-  const float values[] = {0, -0.0f, 1, -1, 0.5f, 3, -7, 1e20f, -1e20f, 1e-40f, infinity, -infinity, nan, 2, 5, -0.25f};
+  const float values[] = {0, -0.0f, 1, -1, 0.5f, 3, -7, 1e20f, -1e20f, 1e-40f, infinity, -infinity, not_a_number, 2, 5, -0.25f};
   for (int shift = 0; shift < 16; ++shift) {
     float x[vector_width], y[vector_width];
     for (int i = 0; i < vector_width; ++i) x[i] = values[(i + shift) % 16];
@@ -47,8 +47,8 @@ TEST_CASE("one template gives the same lanes as floats and as vectors", "[vector
 }
 
 TEST_CASE("maximum and minimum pass NaN on from either side", "[vector]") {
-  for (float a : {1.0f, nan}) {
-    for (float b : {2.0f, nan}) {
+  for (float a : {1.0f, not_a_number}) {
+    for (float b : {2.0f, not_a_number}) {
       const Vector u = tenet::broadcast<Vector>(a), v = tenet::broadcast<Vector>(b);
       same(tenet::maximum(u, v)[0], tenet::maximum(a, b));
       same(tenet::minimum(u, v)[vector_width - 1], tenet::minimum(a, b));
@@ -87,7 +87,7 @@ TEST_CASE("horizontal operations see every lane", "[vector]") {
     x[i] = 5;
     CHECK(tenet::horizontal_sum(x) == static_cast<float>(vector_width + 4));
     CHECK(tenet::horizontal_max(x) == 5);
-    x[i] = nan;
+    x[i] = not_a_number;
     CHECK(std::isnan(tenet::horizontal_max(x)));
   }
 }

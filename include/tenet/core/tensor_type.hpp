@@ -63,9 +63,9 @@ using Fixed = TensorType<float, false, Extents...>;
 /// A single number.
 using Scalar = Fixed<>;
 
-/// Integers, one tensor a sample: class labels (`BatchOfInt<>`), tokens (`BatchOfInt<length>`).
+/// Integers, one tensor a sample: class labels (`BatchedInt<>`), tokens (`BatchedInt<length>`).
 template <int... Extents>
-using BatchOfInt = TensorType<std::int32_t, true, Extents...>;
+using BatchedInt = TensorType<std::int32_t, true, Extents...>;
 
 /// Inputs of networks by the field's names.
 template <int Channels, int Height, int Width>
@@ -75,7 +75,7 @@ using Features = Batched<Count>;
 template <int Length, int Width>
 using Sequence = Batched<Length, Width>;
 template <int Length>
-using Tokens = BatchOfInt<Length>;
+using Tokens = BatchedInt<Length>;
 
 template <class>
 inline constexpr bool is_tensor_type = false;
@@ -133,8 +133,25 @@ struct Access {
   bool full = false;   ///< the same elements in the same order
   bool regular = true;  ///< false: the operand's extents do not stand side by side, it has to be expanded first
 
+  /// One number throughout an aligned block of elements of the result (else: contiguous there).
+  constexpr bool uniform() const { return !full && (inner > 1 || count == 1); }
+  /// The length of those blocks; 0: any.
+  constexpr long block() const {
+    if (full || (count == 1 && !batched)) return 0;
+    return uniform() ? inner : count;
+  }
+
   friend constexpr bool operator==(const Access&, const Access&) = default;
 };
+
+constexpr long greatest_common_divisor(long a, long b) {
+  while (b != 0) {
+    const long rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
 
 /// How an operand of type `from` is read by a result of type `to`. Extents are aligned at the right, as in NumPy; the
 /// batch is aligned with the batch only.

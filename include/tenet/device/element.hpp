@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <tenet/core/tensor_type.hpp>
 #include <tenet/device/epilogue.hpp>
 #include <tenet/ops/region.hpp>
 
@@ -15,6 +16,11 @@ struct ElementArguments {
     long inner = 1;  ///< element i reads data[(i / inner) % count]; count 0: data[i]
     long count = 0;
   };
+  /// An operand that a region reads as `access` says.
+  static Input bind(const float* data, const Access& access, long batch) {
+    return {data, access.inner, access.full ? 0 : access.count * (access.batched ? batch : 1)};
+  }
+
   Input inputs[max_region_inputs]{};
   float* outputs[max_region_outputs]{};
   long total = 0;  ///< elements of the region

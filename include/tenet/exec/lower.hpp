@@ -65,15 +65,6 @@ struct Lowered {
 
 namespace detail {
 
-constexpr long greatest_common_divisor(long a, long b) {
-  while (b != 0) {
-    const long rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
 template <class G, class Plan, int Steps>
 struct LoweringPass {
   static constexpr int n = G::count;
@@ -96,12 +87,8 @@ struct LoweringPass {
     const int k = call.wiring.inputs++;
     call.inputs[k] = plan.place[value];
     call.access[k] = how;
-    if (!how.full) {
-      // Aligned blocks of `block` elements: within one, each input is one number or contiguous.
-      const bool uniform = how.inner > 1 || how.count == 1;
-      call.wiring.uniform[k] = uniform;
-      if (how.count > 1 || how.batched) call.block = greatest_common_divisor(uniform ? how.inner : how.count, call.block);
-    }
+    call.wiring.uniform[k] = how.uniform();
+    call.block = greatest_common_divisor(how.block(), call.block);
     return k;
   }
 
@@ -177,8 +164,7 @@ struct LoweringPass {
         const TensorInfo& space = *g.nodes[node.operands[0]].type;
         step.sum = access_of(space, *node.type);
         step.role = step.sum.inner == 1 && step.sum.count > 1 ? Role::sum_rows : Role::sum;
-        const long block = step.role == Role::sum_rows ? step.sum.count : step.sum.inner;
-        step.region = region(head, space, step.role, node.operands[0], step.sum.count == 1 && !step.sum.batched ? 0 : block);
+        step.region = region(head, space, step.role, node.operands[0], step.sum.block());
       }
       if (step.kind != Kind::element && fusion.epilogue[head] >= 0)
         step.epilogue = region(fusion.epilogue[head], *g.nodes[fusion.epilogue[head]].type, Role::store, -1, 0);

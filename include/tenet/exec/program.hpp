@@ -103,11 +103,9 @@ class StepRunner {
 
  private:
   static void prepare(const RegionCall& call, const Arenas& arenas, ElementArguments& arguments) {
-    for (int k = 0; k < call.wiring.inputs; ++k) {
-      const Access& access = call.access[k];
-      arguments.inputs[k] = {static_cast<const float*>(arenas.at(call.inputs[k])), access.inner,
-                             access.full ? 0 : access.count * (access.batched ? arenas.batch : 1)};
-    }
+    for (int k = 0; k < call.wiring.inputs; ++k)
+      arguments.inputs[k] = ElementArguments::bind(static_cast<const float*>(arenas.at(call.inputs[k])), call.access[k],
+                                                   arenas.batch);
     for (int k = 0; k < call.wiring.outputs && k < max_region_outputs; ++k)
       arguments.outputs[k] = arenas.writable(call.outputs[k]);
     arguments.total = call.total * (call.batched ? arenas.batch : 1);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tenet/graph/node.hpp>
+#include <tenet/graph/without_gradient.hpp>
 #include <tenet/ops/arithmetic.hpp>
 #include <tenet/ops/mistake.hpp>
 
@@ -20,33 +21,6 @@ struct Trace {
   bool overflow = false;
 };
 
-/// Operations inside a gradient: they are traced (or run) like others, but are not differentiated once more.
-template <class Context>
-struct WithoutGradientContext {
-  using Base = Context;
-  using Device = typename Context::Device;
-  using WithoutGradient = WithoutGradientContext;
-  static constexpr bool differentiable = false;
-  static constexpr bool records_mistakes = Context::records_mistakes;
-
-  Context* base = nullptr;
-
-  constexpr int emit(const OperationInfo<Context>& info, const int* operands, int attribute) {
-    return base->emit(info, operands, attribute);
-  }
-  constexpr int constant(float value) { return base->constant(value); }
-  constexpr int reciprocal_count(int per_sample) { return base->reciprocal_count(per_sample); }
-  constexpr int scalar(int index) { return base->scalar(index); }
-  constexpr int seed() { return base->seed(); }
-  constexpr int next_salt() { return base->next_salt(); }
-  constexpr int parameter(int slot, const TensorInfo& type) { return base->parameter(slot, type); }
-  constexpr int buffer(int slot, const TensorInfo& type) { return base->buffer(slot, type); }
-  constexpr void assign(int slot, int node) { base->assign(slot, node); }
-  constexpr bool training() const { return base->training(); }
-  constexpr void visit(int slot, int line) { base->visit(slot, line); }
-  constexpr void record(MistakeRecord mistake) { base->record(mistake); }
-};
-
 /// The context of symbolic mode: every operation becomes a node of a graph, during constant evaluation.
 ///
 /// A node that exists already is returned instead of a new one (common subexpressions), and identities such as x·1,
@@ -60,6 +34,7 @@ class Tracer {
   using WithoutGradient = WithoutGradientContext<Tracer>;
   static constexpr bool differentiable = true;
   static constexpr bool records_mistakes = true;
+  static constexpr bool holds_values = false;
 
   template <int Nodes, int Slots>
   constexpr Tracer(Trace<Tracer, Nodes, Slots>& trace, int* table, int* slots, bool training)

@@ -17,13 +17,16 @@ concept SlotMember = requires(T member) {
   member.slot;
 };
 
+struct Ignore {  // a lambda in a concept is too much for nvcc
+  constexpr void operator()(auto, auto&) const {}
+};
 template <class T>
-concept HasChildren = requires(T& module) { module.visit_children([](auto, auto&) {}); };
+concept HasChildren = requires(T& object) { object.visit_children(Ignore{}); };
 
 template <class T>
-concept ModuleArray = requires(T& module) {
-  module.begin();
-  module.end();
+concept ModuleArray = requires(T& object) {
+  object.begin();
+  object.end();
 };
 
 /// "layer1" + "0" -> "layer1.0"
@@ -43,16 +46,16 @@ constexpr Text joined(const Text& path, long number) {
 /// Calls function(path, slot member) for every parameter, buffer and marker of a module, in the order of members, which
 /// is PyTorch's order of `state_dict`; paths are named as PyTorch names them: "layer1.0.conv1.weight".
 template <class Module, class Function>
-constexpr void for_each_slot(Module& module, const Text& path, Function&& function) {
+constexpr void for_each_slot(Module& object, const Text& path, Function&& function) {
   if constexpr (detail::SlotMember<Module>) {
-    function(path, module);
+    function(path, object);
   } else if constexpr (detail::HasChildren<Module>) {
-    module.visit_children([&](auto name, auto& child) { for_each_slot(child, detail::joined(path, name), function); });
+    object.visit_children([&](auto name, auto& child) { for_each_slot(child, detail::joined(path, name), function); });
   } else if constexpr (detail::ModuleArray<Module>) {
     long i = 0;
-    for (auto& child : module) for_each_slot(child, detail::joined(path, i++), function);
+    for (auto& child : object) for_each_slot(child, detail::joined(path, i++), function);
   } else if constexpr (std::is_aggregate_v<Module>) {
-    reflect::for_each_member(module, [&](std::string_view name, auto& member) {
+    reflect::for_each_member(object, [&](std::string_view name, auto& member) {
       for_each_slot(member, detail::joined(path, name), function);
     });
   }
@@ -60,15 +63,15 @@ constexpr void for_each_slot(Module& module, const Text& path, Function&& functi
 
 /// The same without paths, which costs the compiler less.
 template <class Module, class Function>
-constexpr void for_each_slot(Module& module, Function&& function) {
+constexpr void for_each_slot(Module& object, Function&& function) {
   if constexpr (detail::SlotMember<Module>)
-    function(module);
+    function(object);
   else if constexpr (detail::HasChildren<Module>)
-    module.visit_children([&](auto, auto& child) { for_each_slot(child, function); });
+    object.visit_children([&](auto, auto& child) { for_each_slot(child, function); });
   else if constexpr (detail::ModuleArray<Module>)
-    for (auto& child : module) for_each_slot(child, function);
+    for (auto& child : object) for_each_slot(child, function);
   else if constexpr (std::is_aggregate_v<Module>)
-    reflect::visit_members(module, [&](auto&... members) { (for_each_slot(members, function), ...); });
+    reflect::visit_members(object, [&](auto&... members) { (for_each_slot(members, function), ...); });
 }
 
 /// The network with its slots numbered.
@@ -80,24 +83,32 @@ constexpr Net numbered() {
   return net;
 }
 
+namespace detail {
+// Functions, not lambdas in the initializers below: nvcc cannot compile a generic lambda inside those.
 template <class Net>
-inline constexpr int slot_count = [] {
+constexpr int count_slots() {
   Net net{};
   int count = 0;
   for_each_slot(net, [&](auto&) { ++count; });
   return count;
-}();
-
-/// The network's slots with their places in the arenas.
-template <class Net>
-inline constexpr auto slot_table = [] {
-  SlotTable<slot_count<Net>> table;
+}
+template <class Net, int Count>
+constexpr auto make_slot_table() {
+  SlotTable<Count> table;
   Net net{};
   int next = 0;
   for_each_slot(net, [&](auto& member) { table.slots[next++] = member.info(); });
   table.lay_out();
   return table;
-}();
+}
+}  // namespace detail
+
+template <class Net>
+inline constexpr int slot_count = detail::count_slots<Net>();
+
+/// The network's slots with their places in the arenas.
+template <class Net>
+inline constexpr auto slot_table = detail::make_slot_table<Net, slot_count<Net>>();
 
 /// "layer1.0.conv1" for the slot of layer1.0.conv1.weight.
 template <class Net>

@@ -11,10 +11,10 @@ struct Add;
 
 namespace detail {
 
-template <class First, class... Rest>
-constexpr TensorInfo broadcast_all() {
-  TensorInfo result = First::info;
-  ((result = result.rank < 0 ? result : broadcast(result, Rest::info)), ...);
+/// The type of an element-wise result of the operands; `rank` is -1 where they do not fit.
+constexpr TensorInfo broadcast_all(std::initializer_list<TensorInfo> operands) {
+  TensorInfo result = *operands.begin();
+  for (const TensorInfo& operand : operands) result = result.rank < 0 ? result : broadcast(result, operand);
   return result;
 }
 
@@ -23,7 +23,7 @@ constexpr auto result_of() {
   if constexpr (requires { Op::result(Operands{}...); })
     return Op::result(Operands{}...);
   else
-    return TypeOf<broadcast_all<Operands...>()>{};
+    return TypeOf<broadcast_all({Operands::info...})>{};
 }
 
 }  // namespace detail
@@ -110,7 +110,10 @@ struct Instance {
       made.element = &detail::element_thunk<Op, typename Device::Lane>;
       if constexpr (Op::foldable) made.fold = &detail::element_thunk<Op, float>;
     }
-    if constexpr (Op::kind == Kind::kernel) made.kernel = &run<Context>;
+    if constexpr (Op::kind == Kind::kernel)
+      made.kernel = &run<Context>;
+    else if constexpr (Context::holds_values && Op::kind != Kind::view)  // run alone, as it comes
+      made.kernel = Context::Base::template run_alone<Op, Result, Operands...>;
     made.gradient = gradient_pointer<Context>();
     return made;
   }
@@ -148,7 +151,7 @@ constexpr auto spread(Symbol<Context, Type> operand) {
 /// Applies an element-wise operation whose operands may have to be broadcast; reports shapes that do not fit.
 template <class Op, class Context, class... Types>
 constexpr auto apply_broadcast(int line, Symbol<Context, Types>... operands) {
-  constexpr TensorInfo result = detail::broadcast_all<Types...>();
+  constexpr TensorInfo result = detail::broadcast_all({Types::info...});
   if constexpr (result.rank < 0) {
     using First = std::tuple_element_t<0, std::tuple<Types...>>;
     using Second = std::tuple_element_t<1, std::tuple<Types...>>;

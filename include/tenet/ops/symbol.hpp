@@ -11,6 +11,20 @@ struct Symbol {
   using Type = Type_;
   Context* context = nullptr;
   int id = -1;  ///< the node of the graph, or the entry of the tape
+
+  /// The numbers of a real tensor, row-major, valid until its tape is cleared. A symbol of a graph has none, so branching
+  /// on values is for imperative mode.
+  auto values() const
+    requires(Context::holds_values)
+  {
+    return context->template values<typename Type::Element>(id);
+  }
+  /// The number of a tensor that holds just one.
+  typename Type::Element item() const
+    requires(Context::holds_values && Type::size == 1 && !Type::batched)
+  {
+    return values()[0];
+  }
 };
 
 template <class>

@@ -10,27 +10,40 @@ namespace tenet::cpu {
 
 namespace detail {
 
-/// How a convolution of `batch` samples with `rows` channels and `positions` columns each is cut into tasks.
+/// How a convolution of `batch` samples with `rows` channels and `positions` columns each is cut into tasks: as large as
+/// possible, because every task packs its operands, but 8 or more if that leaves blocks worth packing.
 struct ConvolutionCut {
   long samples, groups, row_block, row_blocks;
 
   constexpr ConvolutionCut(long rows, long positions, long batch) {
-    row_block = round_up(blocks_of(rows, blocks_of(rows, block_rows)), tile_rows);
-    samples = group(positions, batch);
-    // Prefer 16 tasks to full blocks, down to a quarter of them.
-    while (samples > 1 && 4 * samples * positions > block_columns && tasks(rows, batch) < 16) samples = (samples + 1) / 2;
-    while (row_block > 32 && tasks(rows, batch) < 16) row_block = round_up(row_block / 2, tile_rows);
+    row_block = round_up(rows, tile_rows);
+    const long most = positions < block_columns ? block_columns / positions : 1;
+    samples = batch > 0 ? blocks_of(batch, blocks_of(batch, most)) : 1;
+    while (blocks_of(rows, row_block) * blocks_of(batch, samples) < 8) {
+      const bool rows_divide = row_block >= 64, samples_divide = samples > 1 && samples * positions >= 96;
+      if (!rows_divide && !samples_divide) break;
+      if (rows_divide && (!samples_divide || row_block > samples * positions)) {
+        row_block = round_up(row_block / 2, tile_rows);
+      } else {
+        samples = (samples + 1) / 2;
+      }
+    }
     row_blocks = blocks_of(rows, row_block);
     groups = blocks_of(batch, samples);
   }
-  constexpr long tasks(long rows, long batch) const { return blocks_of(rows, row_block) * blocks_of(batch, samples); }
-
-  /// Samples that stand side by side to fill a block of columns, the batch evenly divided.
-  static constexpr long group(long positions, long batch) {
-    const long most = positions < block_columns ? block_columns / positions : 1;
-    return batch > 0 ? blocks_of(batch, blocks_of(batch, most)) : 1;
-  }
 };
+
+/// Floats for the padded channels of a convolution's patches, and of its gradient by the input.
+constexpr long padded_floats(const Conv2dGeometry& g) {
+  const long one_row = padded_floats(1, static_cast<int>(g.positions()), 1, 1, 1);  // 1x1
+  const long grid = padded_floats(g.out_height(), g.out_width(), g.stride, g.kernel_height, g.kernel_width);
+  return round_up(grid > one_row ? grid : one_row, vector_width);
+}
+constexpr long padded_floats_of_input_gradient(const Conv2dGeometry& g) {
+  const int narrow = g.width >= g.stride ? g.width / g.stride : 1;  // a remainder's grid is narrow or one more
+  const long rows = smaller(g.height, block_columns / narrow + 2) + g.kernel_height;
+  return round_up(rows * (narrow + 1 + g.kernel_width) + 4 * vector_width, vector_width);
+}
 
 /// How the gradient by the weight is cut: blocks of taps, blocks of output channels, and parts of the batch whose sums are
 /// added in order.
@@ -49,17 +62,21 @@ struct WeightGradientCut {
 
 }  // namespace detail
 
-constexpr long scratch_conv2d(const Workers*, const Conv2dGeometry&) { return detail::product_scratch; }
+constexpr long scratch_conv2d(const Workers*, const Conv2dGeometry& g) {
+  return detail::product_scratch + detail::padded_floats(g);
+}
 
 constexpr long scratch_conv2d_input_gradient(const Workers*, const Conv2dGeometry& g) {
-  if (g.stride == 1) return detail::product_scratch;
+  const long scratch = detail::product_scratch + detail::padded_floats_of_input_gradient(g);
+  if (g.stride == 1) return scratch;
   const long positions = detail::blocks_of(g.height, g.stride) * detail::blocks_of(g.width, g.stride);
   const long columns = positions > detail::block_columns ? positions : detail::block_columns;
-  return detail::product_scratch + detail::block_rows * columns;
+  return scratch + detail::round_up(g.channels, detail::tile_rows) * columns;
 }
 
 constexpr long scratch_conv2d_weight_gradient(const Workers*, const Conv2dGeometry& g) {
-  return detail::product_scratch + detail::WeightGradientCut(g, 1 << 20).parts * g.weight_size();
+  return detail::product_scratch + detail::padded_floats(g) +
+         detail::WeightGradientCut(g, 1 << 20).parts * g.weight_size();
 }
 
 /// result[n, o, i, j] = the sum over c, u, v of weight[o, c, u, v] * input[n, c, i * stride + u - padding,
@@ -70,9 +87,8 @@ inline void run_conv2d(Workers& workers, const Conv2dGeometry& g, int batch, con
   workers.reserve_scratch(scratch_conv2d(&workers, g));
   const long positions = g.positions(), taps = g.taps();
   const ConvolutionCut cut(g.out_channels, positions, batch);
-  Patches patches{input,           input + batch * g.input_size(), g.input_size(), g.height,       g.width,  g.kernel_height,
-                  g.kernel_width,  -g.padding,                     -g.padding,     1,              g.stride, g.out_height(),
-                  g.out_width()};
+  Patches patches{input,        g.input_size(), g.height, g.width,  g.kernel_height, g.kernel_width,
+                  -g.padding,   -g.padding,     1,        g.stride, g.out_height(),  g.out_width()};
   if (taps == g.channels && g.stride == 1 && g.padding == 0) {  // 1x1: a plane is one row
     patches.height = patches.grid_height = 1;
     patches.width = patches.grid_width = static_cast<int>(positions);
@@ -80,11 +96,12 @@ inline void run_conv2d(Workers& workers, const Conv2dGeometry& g, int batch, con
   auto task = [&](int index, int worker) {
     const long row0 = index % cut.row_blocks * cut.row_block, rows = smaller(cut.row_block, g.out_channels - row0);
     const long sample0 = index / cut.row_blocks * cut.samples, samples = smaller(cut.samples, batch - sample0);
+    float* const scratch = workers.scratch(worker);
     Patches own = patches;
     own.image += sample0 * g.input_size();
     const long first = sample0 * g.result_size() + row0 * positions;
-    blocked_product(rows, samples * positions, taps, LeftMatrix{{weight + row0 * taps, taps, 1}}, RightPatches{own},
-                    ResultChannels{result + first, g.result_size(), positions}, false, workers.scratch(worker));
+    blocked_product(rows, samples * positions, taps, LeftMatrix{{weight + row0 * taps, taps, 1}}, RightPatches{own, scratch + product_scratch},
+                    ResultChannels{result + first, g.result_size(), positions}, false, scratch);
     for (long n = 0; n < samples; ++n) {
       epilogue(first + n * g.result_size(), first + n * g.result_size() + rows * positions);
     }
@@ -114,7 +131,6 @@ inline void run_conv2d_input_gradient(Workers& workers, const Conv2dGeometry& g,
         const int taps_x = first_v < g.kernel_width ? (g.kernel_width - first_v + s - 1) / s : 0;
         const int grid_height = (g.height - a + s - 1) / s, grid_width = (g.width - b + s - 1) / s;
         Patches patches{gradient_of_result + sample0 * g.result_size(),
-                        gradient_of_result + batch * g.result_size(),
                         g.result_size(),
                         g.out_height(),
                         g.out_width(),
@@ -126,18 +142,19 @@ inline void run_conv2d_input_gradient(Workers& workers, const Conv2dGeometry& g,
                         1,
                         grid_height,
                         grid_width};
+        float* const padded = scratch + product_scratch;
         const long positions = patches.positions(), inner = long{1} * g.out_channels * taps_y * taps_x;
         const LeftTransposedWeights left{weight + row0 * g.kernel_height * g.kernel_width, g, taps_y, taps_x, first_u,
                                          first_v};
         if (s == 1) {
-          blocked_product(rows, samples * positions, inner, left, RightPatches{patches},
+          blocked_product(rows, samples * positions, inner, left, RightPatches{patches, padded},
                           ResultChannels{input_gradient + first, g.input_size(), plane}, false, scratch);
           continue;
         }
         // Through a dense block: every s-th element of every s-th row is written once.
-        float* const dense = scratch + product_scratch;
+        float* const dense = padded + padded_floats_of_input_gradient(g);
         const long columns = samples * positions;
-        blocked_product(rows, columns, inner, left, RightPatches{patches}, ResultMatrix{dense, columns}, false, scratch);
+        blocked_product(rows, columns, inner, left, RightPatches{patches, padded}, ResultMatrix{dense, columns}, false, scratch);
         for (long n = 0; n < samples; ++n) {
           for (long row = 0; row < rows; ++row) {
             const float* from = dense + row * columns + n * positions;
@@ -163,7 +180,7 @@ inline void run_conv2d_weight_gradient(Workers& workers, const Conv2dGeometry& g
   const WeightGradientCut cut(g, batch);
   // The transposed gradient, [taps, out_channels], of each part of the batch: its rows are patches, which need no
   // rearrangement along the sum.
-  float* const partial = workers.scratch(0) + product_scratch;
+  float* const partial = workers.scratch(0) + product_scratch + padded_floats(g);
   const long part_samples = blocks_of(batch, cut.parts);
   auto product_task = [&](int index, int worker) {
     const long tap0 = index % cut.tap_blocks * cut.tap_block, rows = smaller(cut.tap_block, taps - tap0);
@@ -171,7 +188,6 @@ inline void run_conv2d_weight_gradient(Workers& workers, const Conv2dGeometry& g
     const long part = index / cut.tap_blocks / cut.channel_blocks;
     const long sample0 = smaller(batch, part * part_samples), samples = smaller(part_samples, batch - sample0);
     const Patches patches{input + sample0 * g.input_size(),
-                          input + batch * g.input_size(),
                           g.input_size(),
                           g.height,
                           g.width,
@@ -183,11 +199,11 @@ inline void run_conv2d_weight_gradient(Workers& workers, const Conv2dGeometry& g
                           g.stride,
                           g.out_height(),
                           g.out_width()};
+    float* const scratch = workers.scratch(worker);
     const RightChannels right{gradient_of_result + sample0 * g.result_size() + channel0 * positions, g.result_size(),
                               positions};
-    blocked_product(rows, smaller(block_columns, channels - channel0), samples * positions, LeftPatches{patches, tap0},
-                    right, ResultMatrix{partial + (part * taps + tap0) * channels + channel0, channels}, false,
-                    workers.scratch(worker));
+    blocked_product(rows, smaller(block_columns, channels - channel0), samples * positions, LeftPatches{patches, tap0, scratch + product_scratch}, right,
+                    ResultMatrix{partial + (part * taps + tap0) * channels + channel0, channels}, false, scratch);
   };
   run_tasks(workers, cut.tap_blocks * cut.channel_blocks * cut.parts, batch * g.flops() < inline_flops, product_task);
   constexpr long sum_block = 64;

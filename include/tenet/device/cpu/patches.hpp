@@ -14,72 +14,114 @@ namespace tenet::cpu::detail {
 /// Patches of images [channels, height, width]: element (row (channel, u, v), column (sample, i, j)) is
 /// image[sample, channel, first_y + i * stride + u * tap_step, first_x + j * stride + v * tap_step], 0 outside the image.
 struct Patches {
-  const float *image, *end;  // the samples, and the end of their memory
+  const float* image;
   long sample_step;
   int height, width;
-  int taps_y, taps_x, first_y, first_x, tap_step;
+  int taps_y, taps_x, first_y, first_x, tap_step;  // tap_step is 1 or -1
   int stride, grid_height, grid_width;
 
   long positions() const { return long{1} * grid_height * grid_width; }
 
-  /// Writes columns [j0, j0 + columns) of a row; may write up to a vector beyond them.
-  void row(long index, long j0, long columns, float* to) const {
-    const long taps = long{1} * taps_y * taps_x, tap = index % taps;
-    const float* plane = image + j0 / positions() * sample_step + index / taps * height * width;
-    const long y0 = first_y + tap / taps_x * tap_step, x0 = first_x + tap % taps_x * tap_step;
-    // Columns j of the grid with 0 <= x0 + j * stride < width.
-    const long inside = x0 >= 0 ? 0 : smaller(grid_width, blocks_of(-x0, stride));
-    const long outside = x0 >= width ? 0 : smaller(grid_width, blocks_of(width - x0, stride));
-    long i = j0 % positions() / grid_width, j = j0 % grid_width;
-    while (columns > 0) {
-      const long count = smaller(grid_width - j, columns), y = y0 + i * stride;
-      const long from = inside > j ? inside : j, until = smaller(outside, j + count);
-      if (y < 0 || y >= height || from >= until) {
-        zeros(to, count);
-      } else {
-        if (from > j) zeros(to, from - j);
-        copy(plane + y * width + x0 + from * stride, until - from, to + (from - j));
-        if (until < j + count) zeros(to + (until - j), j + count - until);
+  /// Computes rows [k0, k0 + rows) of columns [j0, j0 + columns), columns <= block_columns, in pieces: target.begin(row,
+  /// column) gives where to write a piece (up to a vector beyond its end may be written), target.end(row, column, count)
+  /// takes it. Pieces of a row come in order.
+  ///
+  /// The part of a channel that a piece needs is first copied to `padded` with its border of zeros, columns sorted by their
+  /// remainder modulo the stride: then every row of the grid is a contiguous run for each tap.
+  template <class Target>
+  void compute(long k0, long rows, long j0, long columns, float* padded, Target&& target) const {
+    const long taps = long{1} * taps_y * taps_x;
+    const long phase = ((grid_width - 1) * stride + taps_x + stride - 1) / stride, row_step = phase * stride;
+    for (long column = 0; column < columns;) {
+      const long sample = (j0 + column) / positions(), position = (j0 + column) % positions();
+      const long count = smaller(columns - column, positions() - position);
+      const long i0 = position / grid_width, i1 = (position + count - 1) / grid_width;
+      for (long k = k0; k < k0 + rows;) {
+        const long channel = k / taps, end = smaller(k0 + rows, (channel + 1) * taps);
+        pad(image + sample * sample_step + channel * height * width, i0 * stride, (i1 - i0) * stride + taps_y, phase, padded);
+        for (; k < end; ++k) {
+          const long tap_y = k % taps / taps_x, tap_x = k % taps % taps_x;
+          const long u = tap_step > 0 ? tap_y : taps_y - 1 - tap_y, v = tap_step > 0 ? tap_x : taps_x - 1 - tap_x;
+          const float* from = padded + u * row_step + v % stride * phase + v / stride;
+          float* to = target.begin(k - k0, column);
+          long j = position % grid_width;
+          for (long left = count; left > 0; from += row_step * stride, j = 0) {
+            const long run = smaller(grid_width - j, left);
+            for (long w = 0; w < run; w += vector_width) store(to + w, load(from + j + w));
+            to += run;
+            left -= run;
+          }
+          target.end(k - k0, column, count);
+        }
       }
-      to += count;
-      columns -= count;
-      j = 0;
-      if (++i == grid_height) {
-        i = 0;
-        plane += sample_step;
-      }
+      column += count;
     }
   }
 
  private:
-  static void zeros(float* to, long count) {
-    for (long u = 0; u < count; u += vector_width) store(to + u, Vector{});
-  }
-
-  void copy(const float* from, long count, float* to) const {
-    if (stride == 1 && end - from >= count + vector_width) {
-      for (long u = 0; u < count; u += vector_width) store(to + u, load(from + u));
-    } else {
-      for (long u = 0; u < count; ++u) to[u] = from[u * stride];
+  /// Copies rows [row0, row0 + rows), counted from the first that a tap reaches, of a channel.
+  void pad(const float* plane, long row0, long rows, long phase, float* to) const {
+    const long y0 = row0 + (tap_step > 0 ? first_y : first_y - (taps_y - 1));
+    const long x0 = tap_step > 0 ? first_x : first_x - (taps_x - 1);
+    for (long y = y0; y < y0 + rows; ++y) {
+      const float* from = plane + y * width;
+      for (long r = 0; r < stride; ++r, to += phase) {
+        if (y < 0 || y >= height) {
+          fill_floats(to, 0, phase);
+          continue;
+        }
+        // Element q is image column x0 + r + q * stride, inside the image for q in [inside, outside).
+        const long x = x0 + r;
+        const long inside = x >= 0 ? 0 : smaller(phase, blocks_of(-x, stride));
+        const long outside = x >= width ? 0 : smaller(phase, blocks_of(width - x, stride));
+        for (long q = 0; q < inside; ++q) to[q] = 0;
+        if (stride == 1) {
+          if (outside > inside) copy_floats(to + inside, from + x + inside, outside - inside);
+        } else {
+          for (long q = inside; q < outside; ++q) to[q] = from[x + q * stride];
+        }
+        for (long q = outside > inside ? outside : inside; q < phase; ++q) to[q] = 0;
+      }
     }
   }
 };
 
+/// Floats that `Patches::compute` needs for `padded`.
+constexpr long padded_floats(int grid_height, int grid_width, int stride, int taps_y, int taps_x) {
+  const long rows = smaller(grid_height, block_columns / grid_width + 2) * stride + taps_y;
+  return rows * (long{grid_width} * stride + taps_x + stride) + 4 * vector_width;
+}
+
 /// Patches as the right operand of `blocked_product`.
 struct RightPatches {
   Patches patches;
+  float* padded;
 
   void pack(long k0, long terms, long j0, long columns, float* to, float* buffer) const {
-    for (long k = 0; k < terms; ++k) {
-      patches.row(k0 + k, j0, columns, buffer);
-      store(buffer + columns, Vector{});  // fills the last panel up to whole vectors
-      float* target = to;
-      for (long j = 0; j < columns; j += tile_columns) {
-        const long width = smaller(tile_columns, round_up(columns - j, vector_width));
-        for (long u = 0; u < width; u += vector_width) store(target + k * width + u, load(buffer + j + u));
-        target += terms * width;
+    struct Target {
+      float *to, *buffer;
+      long terms, columns;
+
+      float* begin(long, long) const { return buffer; }
+      void end(long k, long column, long count) const {
+        const float* from = buffer;
+        while (count > 0) {
+          const long panel = column / tile_columns, offset = column % tile_columns;
+          const long width = smaller(tile_columns, round_up(columns - panel * tile_columns, vector_width));
+          const long part = smaller(count, tile_columns - offset);
+          copy_floats(to + panel * terms * tile_columns + k * width + offset, from, part);
+          from += part;
+          column += part;
+          count -= part;
+        }
       }
+    };
+    const long last = columns / tile_columns, width = round_up(columns % tile_columns, vector_width);
+    if (columns % vector_width != 0) {
+      float* end = to + last * terms * tile_columns + width - vector_width;
+      for (long k = 0; k < terms; ++k) store(end + k * width, Vector{});
     }
+    patches.compute(k0, terms, j0, columns, padded, Target{to, buffer, terms, columns});
   }
 };
 
@@ -87,9 +129,15 @@ struct RightPatches {
 struct LeftPatches {
   Patches patches;
   long first_row;
+  float* padded;
 
   PackedRows pack(long i0, long rows, long k0, long terms, float* to) const {
-    for (long i = 0; i < rows; ++i) patches.row(first_row + i0 + i, k0, terms, to + i * packed_row);
+    struct Target {
+      float* to;
+      float* begin(long row, long column) const { return to + row * packed_row + column; }
+      void end(long, long, long) const {}
+    };
+    patches.compute(first_row + i0, rows, k0, terms, padded, Target{to});
     return {packed_row, 1};
   }
 };
