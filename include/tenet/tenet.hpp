@@ -1,6 +1,8 @@
 #pragma once
 
+/// The whole library but for its optional components (`tenet/data/fashion_mnist.hpp` needs zlib).
 #include <tenet/data/generated_images.hpp>
+#include <tenet/data/transform.hpp>
 #include <tenet/device/cpu.hpp>
 #include <tenet/device/reference.hpp>
 #include <tenet/nn/activation.hpp>
@@ -15,6 +17,8 @@
 #include <tenet/nn/pool2d.hpp>
 #include <tenet/nn/sequential.hpp>
 #include <tenet/optim/adam.hpp>
-#include <tenet/optim/sgd.hpp>
 #include <tenet/optim/schedule.hpp>
+#include <tenet/optim/sgd.hpp>
+#include <tenet/train/imperative.hpp>
+#include <tenet/train/model.hpp>
 #include <tenet/train/trainer.hpp>

@@ -30,6 +30,7 @@ struct Node {
   float value = 0;
   Source source = Source::operation;
   bool needs_gradient = false;  ///< a parameter stands behind it
+  int layer = -1;               ///< slot of the layer that was passed last when it was traced
 };
 
 /// Where a program leaves a value.

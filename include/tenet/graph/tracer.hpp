@@ -191,6 +191,7 @@ class Tracer {
       return count_ - 1;
     }
     nodes_[count_] = node;
+    nodes_[count_].layer = last_slot_;
     table_[at] = count_ + 1;
     return count_++;
   }

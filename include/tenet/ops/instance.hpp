@@ -26,6 +26,9 @@ constexpr auto result_of() {
     return TypeOf<broadcast_all({Operands::info...})>{};
 }
 
+template <class Op, class Y, class... X>
+concept HasGradient = requires(Y y, X... x) { Op::gradient(y, y, x...); };
+
 }  // namespace detail
 
 /// An operation on operands of given types: the node of the expression template.
@@ -86,8 +89,8 @@ struct Instance {
   template <class Context>
   static constexpr auto gradient_pointer() -> decltype(OperationInfo<typename Context::Base>::gradient) {
     if constexpr (Context::differentiable)
-      if constexpr (requires(Symbol<typename Context::WithoutGradient, Result> y,
-                             Symbol<typename Context::WithoutGradient, Operands>... x) { Op::gradient(y, y, x...); })
+      if constexpr (detail::HasGradient<Op, Symbol<typename Context::WithoutGradient, Result>,
+                                        Symbol<typename Context::WithoutGradient, Operands>...>)
         return &gradient<typename Context::Base>;
     return nullptr;
   }

@@ -15,7 +15,15 @@ struct Wiring {
   signed char output[max_region_outputs]{};        ///< the operation whose value is written, or input k as -1 - k
   bool uniform[max_region_inputs]{};               ///< the input is one number throughout a block
 
-  friend constexpr bool operator==(const Wiring&, const Wiring&) = default;
+  // Not defaulted: nvcc's constant evaluation then reads past the rows of `source`.
+  friend constexpr bool operator==(const Wiring& a, const Wiring& b) {
+    bool same = a.operations == b.operations && a.inputs == b.inputs && a.outputs == b.outputs;
+    for (int i = 0; i < max_region_operations; ++i)
+      for (int k = 0; k < 4; ++k) same = same && a.source[i][k] == b.source[i][k];
+    for (int i = 0; i < max_region_outputs; ++i) same = same && a.output[i] == b.output[i];
+    for (int i = 0; i < max_region_inputs; ++i) same = same && a.uniform[i] == b.uniform[i];
+    return same;
+  }
 };
 
 /// What the loop does with a region's values.

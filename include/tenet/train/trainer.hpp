@@ -10,6 +10,7 @@
 #include <tenet/train/policies.hpp>
 #include <tenet/train/programs.hpp>
 #include <tenet/train/progress.hpp>
+#include <tenet/train/summary.hpp>
 #include <tenet/train/weights.hpp>
 
 namespace tenet {
@@ -172,6 +173,18 @@ class Trainer {
   Optimizer& optimizer() { return optimizer_; }
   const float* gradients() const { return gradients_.data(); }
   typename Kernels::Executor& executor() { return *executor_; }
+
+  /// The network's layers, and the plans of training step and evaluation; memory for a batch of one.
+  std::string summary() const {
+    return detail::layer_table<Net, Predicting>() + "parameters: " + detail::with_commas(Training::slots.parameter_count) +
+           " (" + detail::megabytes(Training::slots.parameter_floats) + ", with gradients and " + Optimizer::name + " " +
+           detail::megabytes((2 + Optimizer::state_count) * Training::slots.parameter_floats) + ")\n" +
+           detail::plan_text<Training>("training step") + detail::plan_text<Evaluating>("evaluation") +
+           detail::device_text<Device>(*executor_);
+  }
+
+  /// The graph of the training step in Graphviz' language.
+  static std::string graph() { return dot_of<Net, Training>(); }
 
   /// Floats held for activations and values without a batch by the training program: its plan, times the batch.
   long activation_floats() const { return training_ ? training_->memory_floats() : 0; }

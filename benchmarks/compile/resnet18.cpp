@@ -1,0 +1,8 @@
+// The whole trainer of one network in one translation unit.
+#include "models/resnet18.hpp"
+
+int main() {
+  tenet::Trainer<ResNet18<>, tenet::CrossEntropy, tenet::Sgd, tenet::Image<1, 28, 28>> trainer{{.learning_rate = 0.1f}};
+  const tenet::GeneratedImages images = tenet::GeneratedImages::train(256);
+  trainer.fit(tenet::DataLoader{images, {.batch_size = 32}});
+}

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <tenet/train/policies.hpp>
+#include <tenet/train/programs.hpp>
+#include <tenet/train/weights.hpp>
+
+namespace tenet {
+
+/// A network for inference: its parameters and one compiled program, without gradients, optimizer or trainer.
+///
+///     Model<LeNet, Image<1, 28, 28>> model("lenet.safetensors");
+///     std::span<const float> scores = model(pixels, batch);
+template <class Net, class... Tags>
+class Model {
+  using Chosen = Policies<Tags...>;
+
+ public:
+  using Input = typename Chosen::Input;
+  using Device = typename Chosen::Device;
+  using Kernels = typename Device::Kernels;
+  using Inference = Program<InferenceProgram<Net, Input, Kernels>>;
+  using Output = typename InferenceProgram<Net, Input, Kernels>::Output;
+
+  /// Parameters as their layers initialise them, for this seed.
+  explicit Model(std::uint64_t seed = 0) : executor_(make_executor<Device>()), weights_(seed), execution_(*executor_) {}
+  /// Parameters from a safetensors file, under PyTorch's names.
+  explicit Model(const std::string& path) : Model() { weights_.load(path); }
+
+  /// The output for a batch of inputs that lie one after the other: batch x Output::size numbers, valid until the next
+  /// call. Nothing is allocated after the first call with the largest batch.
+  std::span<const float> operator()(const typename Input::Element* inputs, int batch = 1) {
+    Arenas arenas;
+    arenas.base[static_cast<int>(Arena::parameters)] = weights_.parameters();
+    arenas.base[static_cast<int>(Arena::buffers)] = weights_.buffers();
+    arenas.inputs[0] = inputs;
+    execution_.run(arenas, batch);
+    return {execution_.result(0), static_cast<std::size_t>(Output::size * (Output::batched ? batch : 1))};
+  }
+
+  Weights<Net>& weights() { return weights_; }
+
+ private:
+  std::unique_ptr<typename Kernels::Executor> executor_;
+  Weights<Net> weights_;
+  Execution<Inference> execution_;
+};
+
+}  // namespace tenet

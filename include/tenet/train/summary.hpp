@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include <tenet/graph/dot.hpp>
+#include <tenet/train/policies.hpp>
+#include <tenet/train/programs.hpp>
+
+/// What a network is and what was planned for it, as text and as a picture.
+namespace tenet {
+
+namespace detail {
+
+template <class Net>
+std::string slot_name(int slot) {
+  std::string name;
+  Net net = numbered<Net>();
+  for_each_slot(net, Text{}, [&](const Text& path, auto& member) {
+    if (member.slot == slot) name = std::string(path.view());
+  });
+  return name;
+}
+
+inline std::string with_commas(long number) {
+  std::string digits = std::to_string(number);
+  for (long at = static_cast<long>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
+  return digits;
+}
+
+inline std::string megabytes(long floats) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f MB", static_cast<double>(floats) * 4e-6);
+  return text;
+}
+
+/// `text` padded to `width` columns; multiplication signs and the like count as one.
+inline std::string padded(std::string text, std::size_t width) {
+  std::size_t columns = 0;
+  for (const char c : text) columns += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  if (columns < width) text.append(width - columns, ' ');
+  return text + "  ";
+}
+
+/// One row for each layer that the forward pass goes through.
+template <class Net, class P>
+std::string layer_table() {
+  std::string table = padded("layer", 24) + padded("operations", 34) + padded("output", 22) + padded("parameters", 12) + "FLOPs\n";
+  const auto& graph = P::graph;
+  bool counted[P::slots.count + 1]{};
+  for (int i = 0; i < graph.forward_count;) {
+    if (graph.nodes[i].operation == nullptr) {
+      ++i;
+      continue;
+    }
+    const int layer = graph.nodes[i].layer;
+    std::string operations, last;
+    long flops = 0, parameters = 0;
+    const TensorInfo* type = nullptr;
+    for (; i < graph.forward_count && graph.nodes[i].layer == layer; ++i) {
+      const auto& node = graph.nodes[i];
+      if (node.operation == nullptr) {
+        if (node.source != Source::parameter || counted[node.index]) continue;
+        counted[node.index] = true;
+        parameters += node.type->size();
+        continue;
+      }
+      if (node.operation->kind != Kind::view && node.operation->name != last)
+        operations += (operations.empty() ? "" : " ") + std::string(node.operation->name);
+      last = node.operation->name;
+      flops += node.operation->flops.per_sample + node.operation->flops.fixed;
+      if (node.type->batched) type = node.type;
+    }
+    // A layer's parameters may stand before its first operation.
+    for (int slot = 0; slot < P::slots.count; ++slot)
+      if (!counted[slot] && P::slots.slots[slot].kind == SlotKind::parameter && layer >= 0 &&
+          layer_path<Net>(slot).view() == layer_path<Net>(layer).view()) {
+        counted[slot] = true;
+        parameters += P::slots.slots[slot].type->size();
+      }
+    if (operations.size() > 34) operations = operations.substr(0, 31) + "…";
+    table += padded(layer < 0 ? "" : std::string(layer_path<Net>(layer).view()), 24) + padded(operations, 34) +
+             padded(type == nullptr ? "" : to_string(*type), 22) + padded(parameters > 0 ? with_commas(parameters) : "", 12) +
+             with_commas(flops) + "\n";
+  }
+  return table;
+}
+
+/// Steps, memory and work of a program.
+template <class P>
+std::string plan_text(const char* name) {
+  const auto& plan = P::plan;
+  const double share = plan.unplanned_per_sample_floats > 0
+                           ? static_cast<double>(plan.per_sample_floats) / static_cast<double>(plan.unplanned_per_sample_floats)
+                           : 1.0;
+  char text[512];
+  std::snprintf(text, sizeof text,
+                "%s: %d operations in %d steps, %d distinct fused loops; %s FLOPs a sample\n"
+                "  memory: %s a sample (%.3f of one buffer a value), %s fixed, %d results in place\n",
+                name, P::graph.count, P::lowered.step_count, P::lowered.program_count,
+                with_commas(P::flops.per_sample).c_str(), megabytes(plan.per_sample_floats).c_str(), share,
+                megabytes(plan.fixed_floats).c_str(), plan.reused_in_place);
+  return text;
+}
+
+template <class Device>
+std::string device_text(const typename Device::Kernels::Executor& executor) {
+  std::string result = std::string("device: ") + Device::Kernels::name;
+  if constexpr (requires { executor.size(); })
+    result += ", " + std::to_string(executor.size()) + " threads, vectors of " + std::to_string(vector_width) + " floats";
+  return result + "\n";
+}
+
+}  // namespace detail
+
+/// Layers, shapes, parameters, FLOPs and planned memory of a network for inference, and the device as it is:
+/// summary<LeNet, Image<1, 28, 28>>(). A `Trainer` has one of its training step besides.
+template <class Net, class... Tags>
+std::string summary() {
+  using Chosen = Policies<Tags...>;
+  using Device = typename Chosen::Device;
+  using P = Program<InferenceProgram<Net, typename Chosen::Input, typename Device::Kernels>>;
+  return detail::layer_table<Net, P>() + "parameters: " + detail::with_commas(P::slots.parameter_count) + " (" +
+         detail::megabytes(P::slots.parameter_floats) + ")\n" + detail::plan_text<P>("inference") +
+         detail::device_text<Device>(*make_executor<Device>());
+}
+
+/// A program as a picture in Graphviz' language: fused steps as boxes, buffers by arena and offset.
+template <class Net, class P>
+std::string dot_of() {
+  return to_dot(P::graph, P::fusion, P::order, P::plan, [](int slot) { return detail::slot_name<Net>(slot); });
+}
+
+/// The inference graph of a network: graph<LeNet, Image<1, 28, 28>>(). A `Trainer` has one of its training step.
+template <class Net, class... Tags>
+std::string graph() {
+  using Chosen = Policies<Tags...>;
+  return dot_of<Net, Program<InferenceProgram<Net, typename Chosen::Input, typename Chosen::Device::Kernels>>>();
+}
+
+}  // namespace tenet
