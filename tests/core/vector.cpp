@@ -9,7 +9,8 @@ using tenet::vector_width;
 
 namespace {
 
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN(),
+                infinity = std::numeric_limits<float>::infinity();
 
 /// What users write: one template for both types.
 template <class T>
@@ -25,14 +26,15 @@ void same(float a, float b) {
   CHECK(std::signbit(a) == std::signbit(b));
 }
 
-static_assert(tenet::select(true, 1.0f, 2.0f) == 1 && tenet::maximum(1.0f, 2.0f) == 2 && tenet::minimum(1.0f, 2.0f) == 1 &&
-              tenet::abs(-3.0f) == 3 && tenet::broadcast<float>(4) == 4);
+static_assert(tenet::select(true, 1.0f, 2.0f) == 1 && tenet::maximum(1.0f, 2.0f) == 2 &&
+              tenet::minimum(1.0f, 2.0f) == 1 && tenet::abs(-3.0f) == 3 && tenet::broadcast<float>(4) == 4);
 static_assert(sizeof(Vector) == 4 * vector_width);
 
 }  // namespace
 
 TEST_CASE("one template gives the same lanes as floats and as vectors", "[vector]") {
-  const float values[] = {0, -0.0f, 1, -1, 0.5f, 3, -7, 1e20f, -1e20f, 1e-40f, infinity, -infinity, not_a_number, 2, 5, -0.25f};
+  const float values[] = {0,      -0.0f,  1,        -1,        0.5f,         3, -7, 1e20f,
+                          -1e20f, 1e-40f, infinity, -infinity, not_a_number, 2, 5,  -0.25f};
   for (int shift = 0; shift < 16; ++shift) {
     float x[vector_width], y[vector_width];
     for (int i = 0; i < vector_width; ++i) x[i] = values[(i + shift) % 16];

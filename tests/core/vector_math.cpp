@@ -11,7 +11,8 @@ using tenet::vector_width;
 
 namespace {
 
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN(),
+                infinity = std::numeric_limits<float>::infinity();
 
 /// The largest error in units in the last place over floats in [low, high], every `step`-th of all bit patterns.
 template <class Function, class Exact>
@@ -63,8 +64,11 @@ TEST_CASE("elementary functions keep their stated errors", "[vector_math]") {
   CHECK(largest_error(-infinity, infinity, step, vector_tanh, [](double x) { return std::tanh(x); }) <= 1.4);
   CHECK(largest_error(-infinity, infinity, step, vector_erf, [](double x) { return std::erf(x); }) <= 1.3);
   CHECK(largest_error(-87.3f, infinity, step, vector_sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }) <= 2.5);
-  CHECK(largest_error(0, 3e38f, step, [](Vector x) { return tenet::sqrt(x); }, [](double x) { return std::sqrt(x); }) <= 0.5);
-  CHECK(largest_error(1e-37f, 3e38f, step, [](Vector x) { return tenet::rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); }) <= 1.5);
+  CHECK(largest_error(
+            0, 3e38f, step, [](Vector x) { return tenet::sqrt(x); }, [](double x) { return std::sqrt(x); }) <= 0.5);
+  CHECK(largest_error(
+            1e-37f, 3e38f, step, [](Vector x) { return tenet::rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); }) <=
+        1.5);
 }
 
 TEST_CASE("elementary functions at the edges", "[vector_math]") {
@@ -91,8 +95,8 @@ TEST_CASE("elementary functions at the edges", "[vector_math]") {
   CHECK(at(vector_sigmoid, 0) == 0.5f);
   CHECK(at(vector_sigmoid, infinity) == 1);
   CHECK(at(vector_sigmoid, -infinity) == 0);
-  for (auto value : {at(vector_exp, not_a_number), at(vector_log, not_a_number), at(vector_tanh, not_a_number), at(vector_erf, not_a_number),
-                     at(vector_sigmoid, not_a_number)}) {
+  for (auto value : {at(vector_exp, not_a_number), at(vector_log, not_a_number), at(vector_tanh, not_a_number),
+                     at(vector_erf, not_a_number), at(vector_sigmoid, not_a_number)}) {
     CHECK(std::isnan(value));
   }
 }

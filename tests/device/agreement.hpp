@@ -22,7 +22,8 @@ inline std::vector<float> random_floats(long size, int seed) {
 inline std::vector<std::int32_t> random_integers(long size, int low, int high, int seed) {
   tenet::Random random(static_cast<std::uint64_t>(seed));
   std::vector<std::int32_t> result(static_cast<std::size_t>(size));
-  for (std::int32_t& value : result) value = low + static_cast<int>(random.below(static_cast<std::uint32_t>(high - low)));
+  for (std::int32_t& value : result)
+    value = low + static_cast<int>(random.below(static_cast<std::uint32_t>(high - low)));
   return result;
 }
 

@@ -66,12 +66,16 @@ TEST_CASE("an empty epilogue does nothing", "[epilogue]") {
 }
 
 TEST_CASE("products call their epilogue once an element", "[epilogue]") {
-  for (const auto& g : {tenet::MatmulGeometry{1, 3, 5, 7, false, false, 0, 0}, {1, 300, 500, 40, false, true, 0, 0},
-                        {1, 1, 700, 300, false, true, 0, 0}, {1, 200, 1, 90, false, false, 0, 0},
-                        {70, 17, 33, 20, true, false, 340, 660}, {9, 170, 33, 20, true, false, 3400, 660, true},
+  for (const auto& g : {tenet::MatmulGeometry{1, 3, 5, 7, false, false, 0, 0},
+                        {1, 300, 500, 40, false, true, 0, 0},
+                        {1, 1, 700, 300, false, true, 0, 0},
+                        {1, 200, 1, 90, false, false, 0, 0},
+                        {70, 17, 33, 20, true, false, 340, 660},
+                        {9, 170, 33, 20, true, false, 3400, 660, true},
                         {1, 3, 5, 0, false, false, 0, 0}}) {
     CAPTURE(g.count, g.rows, g.columns, g.inner);
-    const auto lhs = random_floats(g.count * g.rows * g.inner, 1), rhs = random_floats(g.count * g.inner * g.columns, 2);
+    const auto lhs = random_floats(g.count * g.rows * g.inner, 1),
+               rhs = random_floats(g.count * g.inner * g.columns, 2);
     check_on_all(g.result_size(), [&](auto& executor, float* to, tenet::Epilogue epilogue) {
       run_matmul(executor, g, lhs.data(), rhs.data(), to, epilogue);
     });
@@ -79,8 +83,11 @@ TEST_CASE("products call their epilogue once an element", "[epilogue]") {
 }
 
 TEST_CASE("convolutions call their epilogue once an element", "[epilogue]") {
-  for (const auto& g : {tenet::Conv2dGeometry{3, 8, 8, 5, 3, 3, 1, 1}, {6, 12, 12, 16, 5, 5, 1, 0},
-                        {40, 9, 9, 140, 3, 3, 2, 1}, {16, 8, 8, 33, 1, 1, 2, 0}, {8, 30, 30, 40, 3, 3, 1, 1}}) {
+  for (const auto& g : {tenet::Conv2dGeometry{3, 8, 8, 5, 3, 3, 1, 1},
+                        {6, 12, 12, 16, 5, 5, 1, 0},
+                        {40, 9, 9, 140, 3, 3, 2, 1},
+                        {16, 8, 8, 33, 1, 1, 2, 0},
+                        {8, 30, 30, 40, 3, 3, 1, 1}}) {
     for (int batch : {1, 5}) {
       CAPTURE(g.channels, g.out_channels, batch);
       const auto input = random_floats(batch * g.input_size(), 1), weight = random_floats(g.weight_size(), 2);

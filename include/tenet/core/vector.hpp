@@ -5,8 +5,8 @@
 /// The one abstraction over vector registers: a raw vector type, and free functions overloaded for it and for `float`,
 /// so that an element-wise expression is written once as a template over T in {float, Vector}.
 ///
-/// Raw vector types have arithmetic and comparison operators built in (`x * y + 1`, `x > 0`), but no namespace and so no
-/// argument-dependent lookup: a template finds only those functions of this header that were declared before it.
+/// Raw vector types have arithmetic and comparison operators built in (`x * y + 1`, `x > 0`), but no namespace and so
+/// no argument-dependent lookup: a template finds only those functions of this header that were declared before it.
 namespace tenet {
 
 /// Floats in one vector register: 16 with AVX-512, 8 with AVX, 4 otherwise.

@@ -65,10 +65,10 @@ inline Vector log(Vector x) {
 inline float tanh(float x) { return std::tanh(x); }
 inline Vector tanh(Vector x) {
   const Vector square = x * x;
-  const Vector small = x * square *
-                           detail::polynomial(square, -0.006096714166f, 0.020997179f, -0.05385090958f, 0.1333276974f,
-                                              -0.3333332894f) +
-                       x;
+  const Vector small =
+      x * square *
+          detail::polynomial(square, -0.006096714166f, 0.020997179f, -0.05385090958f, 0.1333276974f, -0.3333332894f) +
+      x;
   const Vector size = abs(x);
   const Vector large = 1.0f - 2.0f / (exp(2.0f * size) + 1.0f);
   return select(size < 0.625f, small, select(x < 0.0f, -large, large));
@@ -83,9 +83,9 @@ inline Vector erf(Vector x) {
                        x;
   // Beyond 1: 1 - erfc(x), with log(erfc(x)) as a polynomial on [1, 4]; beyond 4 the result rounds to 1.
   const Vector size = minimum(abs(x), broadcast<Vector>(4.0f));
-  const Vector log_erfc = detail::polynomial(size, 1.637151415e-6f, -4.605804269e-5f, 0.0005968056257f,
-                                             -0.004759596293f, 0.02642113601f, -0.1100800829f, -0.6318260516f,
-                                             -1.130233435f, 0.0003201380497f);
+  const Vector log_erfc =
+      detail::polynomial(size, 1.637151415e-6f, -4.605804269e-5f, 0.0005968056257f, -0.004759596293f, 0.02642113601f,
+                         -0.1100800829f, -0.6318260516f, -1.130233435f, 0.0003201380497f);
   const Vector large = 1.0f - exp(log_erfc);
   return select(size < 1.0f, small, select(x < 0.0f, -large, large));
 }

@@ -8,14 +8,17 @@
 
 namespace tenet {
 
+/// An operand of a region, and how it is read.
+struct RegionInput {
+  Place place{};
+  Access access{};
+};
+
 /// One element-wise region of a program: which compiled loop, over what.
 struct RegionCall {
   int program = -1;
-  Wiring wiring{};
-  Place inputs[max_region_inputs]{};
-  Access access[max_region_inputs]{};
-  Place outputs[max_region_outputs]{};
-  bool output_batched = false;
+  int first_input = 0, inputs = 0;    ///< in the program's list of region inputs
+  int first_output = 0, outputs = 0;  ///< in the program's list of region outputs
   bool batched = false;
   long total = 0;  ///< elements, of one sample if batched
   long block = 0;  ///< 0: the whole range
@@ -46,103 +49,131 @@ struct RegionProgram {
   Wiring wiring{};
   Role role = Role::store;
   Function functions[max_region_operations]{};
+  unsigned signature = 0;  ///< differs for most different programs: comparing all of them would be slow
+
+  constexpr void sign() {
+    signature = static_cast<unsigned>(role) * 31u + static_cast<unsigned>(wiring.operations);
+    for (int i = 0; i < wiring.operations; ++i)
+      for (const signed char source : wiring.source[i]) signature = signature * 37u + static_cast<unsigned>(source);
+    for (int i = 0; i < wiring.inputs; ++i) signature = signature * 3u + wiring.uniform[i];
+  }
   friend constexpr bool operator==(const RegionProgram& a, const RegionProgram& b) {
-    if (a.role != b.role || a.wiring != b.wiring) return false;
+    if (a.signature != b.signature) return false;
     for (int i = 0; i < a.wiring.operations; ++i)
       if (a.functions[i] != b.functions[i]) return false;
-    return true;
+    return a.role == b.role && a.wiring == b.wiring;
   }
 };
 
-template <class Device, int Steps>
+/// Most distinct regions of one program.
+inline constexpr int max_region_programs = 256;
+
+/// How much room a lowered program takes.
+struct LoweredSize {
+  int steps = 0, calls = 0, inputs = 0, outputs = 0, programs = 0;
+};
+
+/// A program as constants that are read while it runs, and the distinct regions that the device compiles.
+template <class Device, LoweredSize size>
 struct Lowered {
-  Step<Device> steps[Steps > 0 ? Steps : 1]{};
-  RegionCall calls[2 * Steps + 1]{};
-  RegionProgram<Device> programs[2 * Steps + 1]{};
-  int step_count = 0, call_count = 0, program_count = 0;
+  Step<Device> steps[size.steps + 1]{};
+  RegionCall calls[size.calls + 1]{};
+  RegionInput inputs[size.inputs + 1]{};
+  Place outputs[size.outputs + 1]{};
+  RegionProgram<Device> programs[size.programs + 1]{};
+  LoweredSize used{};
   long scratch = 0;  ///< floats that each worker needs
 };
 
 namespace detail {
 
-template <class G, class Plan, int Steps>
+template <class G, class Plan, LoweredSize room>
 struct LoweringPass {
   static constexpr int n = G::count;
   using Device = typename G::Context::Device;
   const G& g;
   const Fusion<n>& fusion;
   const Plan& plan;
-  Lowered<Device, Steps> lowered{};
+  Lowered<Device, room> lowered{};
 
   constexpr bool is(int i, Kind kind) const { return g.nodes[i].operation && g.nodes[i].operation->kind == kind; }
 
   /// The index of an input of the region, added if it is new. Equal values read in the same way are one input.
-  constexpr int input(RegionCall& call, const TensorInfo& reader, int node) {
-    const int value = fusion.value[node];
+  constexpr int input(RegionCall& call, Wiring& wiring, const TensorInfo& reader, int node) {
+    const Place place = plan.place[fusion.value[node]];
     const Access how = access_of(reader, *g.nodes[node].type);
-    for (int k = 0; k < call.wiring.inputs; ++k)
-      if (call.inputs[k].arena == plan.place[value].arena && call.inputs[k].offset == plan.place[value].offset &&
-          call.access[k] == how)
-        return k;
-    const int k = call.wiring.inputs++;
-    call.inputs[k] = plan.place[value];
-    call.access[k] = how;
-    call.wiring.uniform[k] = how.uniform();
+    for (int k = 0; k < call.inputs; ++k) {
+      const RegionInput& known = lowered.inputs[call.first_input + k];
+      if (known.place.arena == place.arena && known.place.offset == place.offset && known.access == how) return k;
+    }
+    const int k = call.inputs++;
+    lowered.inputs[lowered.used.inputs++] = {place, how};
+    wiring.uniform[k] = how.uniform();
     call.block = greatest_common_divisor(how.block(), call.block);
     return k;
   }
 
-  /// The region of `root` as a call; `space` is the type over which it is evaluated.
-  constexpr int region(int root, const TensorInfo& space, Role role, int summed, long block) {
+  constexpr void output(RegionCall& call, Wiring& wiring, int from, Place to) {
+    wiring.output[call.outputs++] = static_cast<signed char>(from);
+    lowered.outputs[lowered.used.outputs++] = to;
+  }
+
+  /// Finishes a call: its program is found among those that exist, or added.
+  constexpr int add(RegionCall& call, RegionProgram<Device>& program) {
+    program.wiring.inputs = static_cast<signed char>(call.inputs);
+    program.wiring.outputs = static_cast<signed char>(call.outputs);
+    program.sign();
+    for (int k = 0; k < lowered.used.programs && call.program < 0; ++k)
+      if (lowered.programs[k] == program) call.program = k;
+    if (call.program < 0) {
+      call.program = lowered.used.programs;
+      lowered.programs[lowered.used.programs++] = program;
+    }
+    lowered.calls[lowered.used.calls] = call;
+    return lowered.used.calls++;
+  }
+
+  constexpr RegionCall begin(const TensorInfo& space, long block) const {
     RegionCall call;
-    RegionProgram<Device> program;
+    call.first_input = lowered.used.inputs;
+    call.first_output = lowered.used.outputs;
     call.batched = space.batched;
     call.total = space.size();
     call.block = block;
-    int members[2 * max_region_operations]{}, count = 0;  // rising order: operands before their consumers
+    return call;
+  }
+
+  /// The region of `root` as a call; `space` is the type over which it is evaluated. In front of a sum the value of node
+  /// `summed` is what counts, else the stored values are written.
+  constexpr int region(int root, const TensorInfo& space, Role role, int summed, long block) {
+    RegionCall call = begin(space, block);
+    RegionProgram<Device> program;
+    program.role = role;
+    int members[2 * max_region_operations]{}, count = 0;
     for (int m = fusion.first_member[root]; m >= 0; m = fusion.next_member[m]) members[count++] = fusion.member[m];
-    for (int a = 0; a < count / 2; ++a) {
-      const int other = members[a];
-      members[a] = members[count - 1 - a];
-      members[count - 1 - a] = other;
-    }
+    for (int a = 0; a < count / 2; ++a) std::swap(members[a], members[count - 1 - a]);  // operands before consumers
     // -1 - k: operation k; k: input k. `type` is the reader's: it has the region's elements, perhaps in another shape.
     const auto value_of = [&](int node, const TensorInfo& type) -> int {
       const int value = fusion.value[node];
       for (int k = 0; k < count; ++k)
         if (members[k] == value) return -1 - k;
-      return input(call, type, node);
+      return input(call, program.wiring, type, node);
     };
     for (int k = 0; k < count; ++k) {
       const auto& node = g.nodes[members[k]];
       program.functions[k] = node.operation->element;
-      for (int j = 0; j < node.operand_count; ++j)
-        call.wiring.source[k][j] = static_cast<signed char>(value_of(node.operands[j], *node.type));
-      for (int j = node.operand_count; j < 4; ++j) call.wiring.source[k][j] = call.wiring.source[k][0];
-      if (summed < 0 && fusion.stored[members[k]]) {
-        call.wiring.output[call.wiring.outputs] = static_cast<signed char>(k);
-        call.outputs[call.wiring.outputs++] = plan.place[members[k]];
-      }
+      for (int j = 0; j < max_operands; ++j)
+        program.wiring.source[k][j] = j < node.operand_count
+                                          ? static_cast<signed char>(value_of(node.operands[j], *node.type))
+                                          : program.wiring.source[k][0];
+      if (summed < 0 && fusion.stored[members[k]]) output(call, program.wiring, k, plan.place[members[k]]);
     }
-    call.wiring.operations = static_cast<signed char>(count);
-    if (summed >= 0) {
-      call.wiring.output[0] = static_cast<signed char>(-1 - value_of(summed, space));
-      call.wiring.outputs = 1;
-    }
-    program.wiring = call.wiring;
-    program.role = role;
-    call.program = -1;
-    for (int k = 0; k < lowered.program_count; ++k)
-      if (lowered.programs[k] == program) call.program = k;
-    if (call.program < 0) {
-      call.program = lowered.program_count;
-      lowered.programs[lowered.program_count++] = program;
-    }
-    lowered.calls[lowered.call_count] = call;
-    return lowered.call_count++;
+    program.wiring.operations = static_cast<signed char>(count);
+    if (summed >= 0) output(call, program.wiring, -1 - value_of(summed, space), {});
+    return add(call, program);
   }
 
-  constexpr Lowered<Device, Steps> run(const Schedule<n>& order) {
+  constexpr Lowered<Device, room> run(const Schedule<n>& order) {
     for (int s = 0; s < order.count; ++s) {
       const int head = order.head[s];
       const auto& node = g.nodes[head];
@@ -168,7 +199,7 @@ struct LoweringPass {
       }
       if (step.kind != Kind::element && fusion.epilogue[head] >= 0)
         step.epilogue = region(fusion.epilogue[head], *g.nodes[fusion.epilogue[head]].type, Role::store, -1, 0);
-      lowered.steps[lowered.step_count++] = step;
+      lowered.steps[lowered.used.steps++] = step;
     }
     copies();
     return lowered;
@@ -178,37 +209,53 @@ struct LoweringPass {
   constexpr void copies() {
     for (int i = 0; i < G::output_count; ++i) {
       if (!plan.copied[i]) continue;
-      RegionCall call;
-      const int value = fusion.value[g.outputs[i].node];
-      call.total = g.nodes[value].type->size();
-      call.wiring.inputs = call.wiring.outputs = 1;
-      call.wiring.output[0] = -1;
-      call.inputs[0] = plan.place[value];
-      call.access[0] = access_of(*g.nodes[value].type, *g.nodes[value].type);
-      call.outputs[0] = plan.destination[i];
+      const int node = g.outputs[i].node;
+      const TensorInfo& type = *g.nodes[node].type;
+      RegionCall call = begin(type, 0);
       RegionProgram<Device> program;
-      program.wiring = call.wiring;
-      for (int k = 0; k < lowered.program_count; ++k)
-        if (lowered.programs[k] == program) call.program = k;
-      if (call.program < 0) {
-        call.program = lowered.program_count;
-        lowered.programs[lowered.program_count++] = program;
-      }
+      output(call, program.wiring, -1 - input(call, program.wiring, type, node), plan.destination[i]);
       Step<Device> step;
       step.name = "copy";
-      step.region = lowered.call_count;
-      lowered.calls[lowered.call_count++] = call;
-      lowered.steps[lowered.step_count++] = step;
+      step.region = add(call, program);
+      lowered.steps[lowered.used.steps++] = step;
     }
   }
 };
 
 }  // namespace detail
 
-/// Steps of `graph` plus one for each copied output.
-template <int Steps, class G, class Plan>
+/// An upper bound of the room that a program takes: one step for each scheduled one and each copied output.
+template <class G, class Plan>
+constexpr LoweredSize room_for(const G& graph, const Fusion<G::count>& fusion, const Schedule<G::count>& order,
+                               const Plan& plan) {
+  LoweredSize room;
+  room.programs = max_region_programs;
+  room.steps = order.count;
+  for (const bool copied : plan.copied) room.steps += copied;
+  room.calls = 2 * room.steps;
+  room.inputs = room.outputs = room.steps;
+  for (int m = 0; m < fusion.members; ++m) room.inputs += graph.nodes[fusion.member[m]].operand_count;
+  for (int i = 0; i < G::count; ++i) room.outputs += fusion.stored[i] && graph.nodes[i].operation != nullptr;
+  return room;
+}
+
+template <LoweredSize room, class G, class Plan>
 constexpr auto lower(const G& graph, const Fusion<G::count>& fusion, const Schedule<G::count>& order, const Plan& plan) {
-  return detail::LoweringPass<G, Plan, Steps>{graph, fusion, plan}.run(order);
+  return detail::LoweringPass<G, Plan, room>{graph, fusion, plan}.run(order);
+}
+
+/// The same program without spare room: what is kept in the binary.
+template <LoweredSize size, class Device, LoweredSize room>
+constexpr auto trimmed(const Lowered<Device, room>& from) {
+  Lowered<Device, size> to;
+  for (int i = 0; i < size.steps; ++i) to.steps[i] = from.steps[i];
+  for (int i = 0; i < size.calls; ++i) to.calls[i] = from.calls[i];
+  for (int i = 0; i < size.inputs; ++i) to.inputs[i] = from.inputs[i];
+  for (int i = 0; i < size.outputs; ++i) to.outputs[i] = from.outputs[i];
+  for (int i = 0; i < size.programs; ++i) to.programs[i] = from.programs[i];
+  to.used = size;
+  to.scratch = from.scratch;
+  return to;
 }
 
 }  // namespace tenet

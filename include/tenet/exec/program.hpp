@@ -35,12 +35,9 @@ struct Program {
   static constexpr auto fusion = fuse(graph);
   static constexpr auto order = schedule(graph, fusion);
   static constexpr auto plan = plan_memory(graph, fusion, order, slots);
-  static constexpr int copied = [] {
-    int count = 0;
-    for (const bool one : plan.copied) count += one;
-    return count;
-  }();
-  static constexpr auto lowered = lower<order.count + copied>(graph, fusion, order, plan);
+  static constexpr LoweredSize room = room_for(graph, fusion, order, plan);
+  static constexpr auto lowered_with_room = lower<room>(graph, fusion, order, plan);
+  static constexpr auto lowered = trimmed<lowered_with_room.used>(lowered_with_room);
 
   template <std::size_t P, std::size_t... F>
   static constexpr ElementRange range_of(std::index_sequence<F...>) {
@@ -52,7 +49,22 @@ struct Program {
   static constexpr auto ranges = []<std::size_t... P>(std::index_sequence<P...>) {
     return std::array<ElementRange, sizeof...(P) + 1>{range_of<P>(
         std::make_index_sequence<static_cast<std::size_t>(lowered.programs[P].wiring.operations)>{})...};
-  }(std::make_index_sequence<static_cast<std::size_t>(lowered.program_count)>{});
+  }(std::make_index_sequence<static_cast<std::size_t>(lowered.used.programs)>{});
+
+  /// The numbers to be filled in, and where the results lie. The program needs no other pass's constants when it runs.
+  static constexpr auto numbers = [] {
+    std::array<NumberEntry, static_cast<std::size_t>(plan.number_count)> entries{};
+    for (std::size_t i = 0; i < entries.size(); ++i) entries[i] = plan.numbers[i];
+    return entries;
+  }();
+  static constexpr auto results = [] {
+    std::array<Place, 4> places{};
+    for (const Output& output : graph.outputs)
+      if (output.destination == Destination::result)
+        places[static_cast<std::size_t>(output.index)] = plan.place[fusion.value[output.node]];
+    return places;
+  }();
+  static constexpr long per_sample_floats = plan.per_sample_floats, fixed_floats = plan.fixed_floats;
 
   /// Floating point operations of a run.
   static constexpr Cost flops = [] {
@@ -90,50 +102,60 @@ struct Arenas {
   float* writable(const Place& place) const { return static_cast<float*>(const_cast<void*>(at(place))); }
 };
 
+/// What running a program reads, without the program's type.
+template <class Kernels>
+struct StepTables {
+  const Step<Kernels>* steps;
+  int step_count;
+  const RegionCall* calls;
+  const RegionInput* inputs;
+  const Place* outputs;
+  const ElementRange* ranges;
+};
+
 /// Runs the steps of programs. It knows steps and arenas only, so it is compiled once, whatever the network.
 template <class Kernels>
 class StepRunner {
  public:
   using Executor = typename Kernels::Executor;
+  using Tables = StepTables<Kernels>;
 
-  static void run(Executor& executor, const Arenas& arenas, const Step<Kernels>* steps, int count,
-                  const RegionCall* calls, const ElementRange* ranges) {
-    for (int s = 0; s < count; ++s) run_step(executor, arenas, steps[s], calls, ranges);
+  static void run(Executor& executor, const Arenas& arenas, const Tables& tables) {
+    for (int s = 0; s < tables.step_count; ++s) run_step(executor, arenas, tables, tables.steps[s]);
   }
 
  private:
-  static void prepare(const RegionCall& call, const Arenas& arenas, ElementArguments& arguments) {
-    for (int k = 0; k < call.wiring.inputs; ++k)
-      arguments.inputs[k] = ElementArguments::bind(static_cast<const float*>(arenas.at(call.inputs[k])), call.access[k],
-                                                   arenas.batch);
-    for (int k = 0; k < call.wiring.outputs && k < max_region_outputs; ++k)
-      arguments.outputs[k] = arenas.writable(call.outputs[k]);
+  static ElementRange prepare(const RegionCall& call, const Arenas& arenas, const Tables& tables,
+                              ElementArguments& arguments) {
+    for (int k = 0; k < call.inputs; ++k) {
+      const RegionInput& input = tables.inputs[call.first_input + k];
+      arguments.inputs[k] =
+          ElementArguments::bind(static_cast<const float*>(arenas.at(input.place)), input.access, arenas.batch);
+    }
+    for (int k = 0; k < call.outputs; ++k) arguments.outputs[k] = arenas.writable(tables.outputs[call.first_output + k]);
     arguments.total = call.total * (call.batched ? arenas.batch : 1);
     arguments.block = call.block > 0 ? call.block : arguments.total;
+    return tables.ranges[call.program];
   }
 
-  static void run_step(Executor& executor, const Arenas& arenas, const Step<Kernels>& step, const RegionCall* calls,
-                       const ElementRange* ranges) {
+  static void run_step(Executor& executor, const Arenas& arenas, const Tables& tables, const Step<Kernels>& step) {
     ElementArguments arguments;
     if (step.kind == Kind::element) {
-      prepare(calls[step.region], arenas, arguments);
-      run_element(executor, ranges[calls[step.region].program], arguments);
-      return;
+      const ElementRange range = prepare(tables.calls[step.region], arenas, tables, arguments);
+      return run_element(executor, range, arguments);
     }
     ElementArguments behind;
     RegionEpilogue region{};
     Epilogue epilogue;
     if (step.epilogue >= 0) {
-      prepare(calls[step.epilogue], arenas, behind);
-      region = {ranges[calls[step.epilogue].program], &behind};
+      region = {prepare(tables.calls[step.epilogue], arenas, tables, behind), &behind};
       epilogue = region.epilogue();
     }
     float* const result = arenas.writable(step.result);
     if (step.kind == Kind::reduction) {
-      prepare(calls[step.region], arenas, arguments);
-      run_reduce(executor, step.role, ranges[calls[step.region].program], arguments, step.sum.inner,
-                 step.sum.count * (step.sum.batched ? arenas.batch : 1), result, epilogue);
-      return;
+      const ElementRange range = prepare(tables.calls[step.region], arenas, tables, arguments);
+      return run_reduce(executor, step.role, range, arguments, step.sum.inner,
+                        step.sum.count * (step.sum.batched ? arenas.batch : 1), result, epilogue);
     }
     typename Kernels::Arguments given;
     for (int j = 0; j < step.operand_count; ++j) given.operands[j] = arenas.at(step.operands[j]);
@@ -153,24 +175,24 @@ class Execution {
   using Kernels = typename Program::Kernels;
 
   explicit Execution(typename Kernels::Executor& executor) : executor_(&executor) {
-    fixed_.grow(Program::plan.fixed_floats);
-    numbers_.grow(Program::plan.number_count);
+    fixed_.grow(Program::fixed_floats);
+    numbers_.grow(static_cast<long>(Program::numbers.size()));
     if constexpr (requires { executor.reserve_scratch(Program::lowered.scratch); })
       executor.reserve_scratch(Program::lowered.scratch);
-    for (int i = 0; i < Program::plan.number_count; ++i)
-      if (Program::plan.numbers[i].source == Source::constant) numbers_.data()[i] = Program::plan.numbers[i].value;
+    for_each_number([&](const NumberEntry& entry, float& number) {
+      if (entry.source == Source::constant) number = entry.value;
+    });
   }
 
   /// Numbers of a run that are not constants: those named `scalar`, and the seed.
   void set_scalars(const float* scalars, std::uint64_t seed) {
-    for (int i = 0; i < Program::plan.number_count; ++i) {
-      const NumberEntry& entry = Program::plan.numbers[i];
-      if (entry.source == Source::scalar) numbers_.data()[i] = scalars[entry.index];
+    for_each_number([&](const NumberEntry& entry, float& number) {
+      if (entry.source == Source::scalar) number = scalars[entry.index];
       if (entry.source == Source::seed) {
         const auto half = static_cast<std::uint32_t>(entry.index == 0 ? seed : seed >> 32);
-        std::memcpy(numbers_.data() + i, &half, sizeof half);
+        std::memcpy(&number, &half, sizeof half);
       }
-    }
+    });
   }
 
   /// Runs the program. `arenas` gives parameters, gradients, buffers, states and inputs.
@@ -181,16 +203,14 @@ class Execution {
     arenas.base[static_cast<int>(Arena::fixed)] = fixed_.data();
     arenas.base[static_cast<int>(Arena::numbers)] = numbers_.data();
     bound_ = arenas;
-    StepRunner<Kernels>::run(*executor_, arenas, Program::lowered.steps, Program::lowered.step_count,
-                             Program::lowered.calls, Program::ranges.data());
+    StepRunner<Kernels>::run(*executor_, arenas,
+                             {Program::lowered.steps, Program::lowered.used.steps, Program::lowered.calls,
+                              Program::lowered.inputs, Program::lowered.outputs, Program::ranges.data()});
   }
 
   /// Result `index` of the last run.
   const float* result(int index) const {
-    for (int i = 0; i < Program::trace.output_count; ++i)
-      if (Program::graph.outputs[i].destination == Destination::result && Program::graph.outputs[i].index == index)
-        return static_cast<const float*>(bound_.at(Program::plan.place[Program::fusion.value[Program::graph.outputs[i].node]]));
-    return nullptr;
+    return static_cast<const float*>(bound_.at(Program::results[static_cast<std::size_t>(index)]));
   }
 
   /// Floats held for activations and values without a batch.
@@ -199,10 +219,16 @@ class Execution {
  private:
   void prepare(int batch) {
     batch_ = batch;
-    per_sample_.grow(Program::plan.per_sample_floats * batch);
-    for (int i = 0; i < Program::plan.number_count; ++i)
-      if (Program::plan.numbers[i].source == Source::reciprocal_count)
-        numbers_.data()[i] = static_cast<float>(1.0 / (static_cast<double>(batch) * Program::plan.numbers[i].index));
+    per_sample_.grow(Program::per_sample_floats * batch);
+    for_each_number([&](const NumberEntry& entry, float& number) {
+      if (entry.source == Source::reciprocal_count)
+        number = static_cast<float>(1.0 / (static_cast<double>(batch) * entry.index));
+    });
+  }
+
+  template <class Function>
+  void for_each_number(Function function) {
+    for (std::size_t i = 0; i < Program::numbers.size(); ++i) function(Program::numbers[i], numbers_.data()[i]);
   }
 
   typename Kernels::Executor* executor_;

@@ -97,7 +97,7 @@ std::string plan_text(const char* name) {
   std::snprintf(text, sizeof text,
                 "%s: %d operations in %d steps, %d distinct fused loops; %s FLOPs a sample\n"
                 "  memory: %s a sample (%.3f of one buffer a value), %s fixed, %d results in place\n",
-                name, P::graph.count, P::lowered.step_count, P::lowered.program_count,
+                name, P::graph.count, P::lowered.used.steps, P::lowered.used.programs,
                 with_commas(P::flops.per_sample).c_str(), megabytes(plan.per_sample_floats).c_str(), share,
                 megabytes(plan.fixed_floats).c_str(), plan.reused_in_place);
   return text;

@@ -8,10 +8,10 @@ namespace {
 using tenet::Conv2dGeometry;
 
 constexpr Conv2dGeometry geometries[] = {
-    {1, 1, 1, 1, 1, 1, 1, 0},     {1, 28, 28, 6, 5, 5, 1, 0},  {6, 12, 12, 16, 5, 5, 1, 0}, {3, 8, 8, 4, 1, 1, 1, 0},
-    {17, 9, 7, 35, 3, 3, 1, 1},   {5, 9, 7, 13, 3, 2, 3, 2},   {8, 13, 11, 20, 3, 3, 2, 1}, {16, 8, 8, 33, 1, 1, 2, 0},
-    {20, 4, 4, 40, 3, 3, 1, 1},   {2, 21, 22, 3, 7, 7, 2, 3},  {1, 5, 6, 2, 4, 1, 1, 3},    {130, 3, 3, 9, 3, 3, 1, 1},
-    {3, 23, 40, 130, 1, 1, 1, 0}, {2, 5, 5, 3, 2, 2, 3, 0},    {1, 3, 50, 1, 3, 3, 1, 1},   {4, 6, 6, 5, 1, 1, 1, 2},
+    {1, 1, 1, 1, 1, 1, 1, 0},     {1, 28, 28, 6, 5, 5, 1, 0}, {6, 12, 12, 16, 5, 5, 1, 0}, {3, 8, 8, 4, 1, 1, 1, 0},
+    {17, 9, 7, 35, 3, 3, 1, 1},   {5, 9, 7, 13, 3, 2, 3, 2},  {8, 13, 11, 20, 3, 3, 2, 1}, {16, 8, 8, 33, 1, 1, 2, 0},
+    {20, 4, 4, 40, 3, 3, 1, 1},   {2, 21, 22, 3, 7, 7, 2, 3}, {1, 5, 6, 2, 4, 1, 1, 3},    {130, 3, 3, 9, 3, 3, 1, 1},
+    {3, 23, 40, 130, 1, 1, 1, 0}, {2, 5, 5, 3, 2, 2, 3, 0},   {1, 3, 50, 1, 3, 3, 1, 1},   {4, 6, 6, 5, 1, 1, 1, 2},
     {2, 40, 60, 10, 3, 3, 1, 1},  {40, 6, 5, 24, 3, 3, 2, 1},
 };
 
@@ -20,7 +20,8 @@ constexpr Conv2dGeometry geometries[] = {
 TEST_CASE("convolutions agree with the reference", "[cpu][conv2d]") {
   for (const Conv2dGeometry& g : geometries) {
     for (int batch : {1, 2, 7}) {
-      CAPTURE(g.channels, g.height, g.width, g.out_channels, g.kernel_height, g.kernel_width, g.stride, g.padding, batch);
+      CAPTURE(g.channels, g.height, g.width, g.out_channels, g.kernel_height, g.kernel_width, g.stride, g.padding,
+              batch);
       // Exactly as long as they are, so that reading beyond them can be detected.
       const auto input = random_floats(batch * g.input_size(), 1), weight = random_floats(g.weight_size(), 2);
       check_agreement(batch * g.result_size(), 2e-5, [&](auto& executor, float* to) {
@@ -33,7 +34,8 @@ TEST_CASE("convolutions agree with the reference", "[cpu][conv2d]") {
 TEST_CASE("gradients of convolutions by their input agree with the reference", "[cpu][conv2d]") {
   for (const Conv2dGeometry& g : geometries) {
     for (int batch : {1, 2, 7}) {
-      CAPTURE(g.channels, g.height, g.width, g.out_channels, g.kernel_height, g.kernel_width, g.stride, g.padding, batch);
+      CAPTURE(g.channels, g.height, g.width, g.out_channels, g.kernel_height, g.kernel_width, g.stride, g.padding,
+              batch);
       const auto upstream = random_floats(batch * g.result_size(), 1), weight = random_floats(g.weight_size(), 2);
       check_agreement(batch * g.input_size(), 2e-5, [&](auto& executor, float* to) {
         run_conv2d_input_gradient(executor, g, batch, upstream.data(), weight.data(), to);
@@ -45,7 +47,8 @@ TEST_CASE("gradients of convolutions by their input agree with the reference", "
 TEST_CASE("gradients of convolutions by their weight agree with the reference", "[cpu][conv2d]") {
   for (const Conv2dGeometry& g : geometries) {
     for (int batch : {1, 2, 7, 33}) {
-      CAPTURE(g.channels, g.height, g.width, g.out_channels, g.kernel_height, g.kernel_width, g.stride, g.padding, batch);
+      CAPTURE(g.channels, g.height, g.width, g.out_channels, g.kernel_height, g.kernel_width, g.stride, g.padding,
+              batch);
       const auto input = random_floats(batch * g.input_size(), 1), upstream = random_floats(batch * g.result_size(), 2);
       const double tolerance = 2e-6 * std::sqrt(static_cast<double>(batch * g.positions()));
       check_agreement(g.weight_size(), tolerance, [&](auto& executor, float* to) {

@@ -12,21 +12,21 @@ void check_product(const MatmulGeometry& g) {
           g.accumulate_over_count);
   const auto lhs = random_floats(g.rows * g.inner + g.lhs_step * (g.count - 1), 1);
   const auto rhs = random_floats(g.inner * g.columns + g.rhs_step * (g.count - 1), 2);
-  check_agreement(g.result_size(), 2e-6 * std::sqrt(static_cast<double>(g.inner * g.count)), [&](auto& executor, float* to) {
-    run_matmul(executor, g, lhs.data(), rhs.data(), to);
-  });
+  check_agreement(g.result_size(), 2e-6 * std::sqrt(static_cast<double>(g.inner * g.count)),
+                  [&](auto& executor, float* to) { run_matmul(executor, g, lhs.data(), rhs.data(), to); });
 }
 
 }  // namespace
 
 TEST_CASE("products agree with the reference for every transposition and odd sizes", "[cpu][matmul]") {
-  const long sizes[][3] = {{1, 1, 1},    {1, 7, 5},     {2, 33, 40},   {3, 130, 260}, {4, 3, 17},    {5, 16, 3},  {8, 48, 128},
-                           {9, 49, 129}, {17, 1, 300},  {64, 1, 31},   {31, 64, 1},   {130, 50, 70}, {1, 500, 90}, {70, 401, 20},
-                           {1, 64, 64},  {257, 10, 65}, {10, 300, 33}, {129, 193, 257}};
+  const long sizes[][3] = {{1, 1, 1},    {1, 7, 5},     {2, 33, 40},  {3, 130, 260}, {4, 3, 17},    {5, 16, 3},
+                           {8, 48, 128}, {9, 49, 129},  {17, 1, 300}, {64, 1, 31},   {31, 64, 1},   {130, 50, 70},
+                           {1, 500, 90}, {70, 401, 20}, {1, 64, 64},  {257, 10, 65}, {10, 300, 33}, {129, 193, 257}};
   for (const auto& size : sizes) {
     for (int transposed = 0; transposed < 4; ++transposed) {
       const long rows = size[0], columns = size[1], inner = size[2];
-      check_product({1, rows, columns, inner, (transposed & 1) != 0, (transposed & 2) != 0, rows * inner, inner * columns});
+      check_product(
+          {1, rows, columns, inner, (transposed & 1) != 0, (transposed & 2) != 0, rows * inner, inner * columns});
     }
   }
 }

@@ -59,7 +59,8 @@ TEST_CASE("reference convolution", "[reference]") {
 
 TEST_CASE("reference gradients of a convolution are its adjoints", "[reference]") {
   // y is linear in x and in w, so <dy, conv(x, w)> = <x, input gradient> = <w, weight gradient>, exactly for integers.
-  for (const auto& g : {tenet::Conv2dGeometry{2, 5, 6, 3, 3, 2, 1, 1}, {3, 7, 5, 2, 2, 3, 2, 0}, {1, 4, 4, 2, 1, 1, 3, 2}}) {
+  for (const auto& g :
+       {tenet::Conv2dGeometry{2, 5, 6, 3, 3, 2, 1, 1}, {3, 7, 5, 2, 2, 3, 2, 0}, {1, 4, 4, 2, 1, 1, 3, 2}}) {
     const int batch = 2;
     const Floats x = numbers(batch * g.input_size(), 1), w = numbers(g.weight_size(), 2);
     const Floats dy = numbers(batch * g.result_size(), 3);

@@ -10,8 +10,8 @@ namespace tenet::cpu {
 
 namespace detail {
 
-/// How a convolution of `batch` samples with `rows` channels and `positions` columns each is cut into tasks: as large as
-/// possible, because every task packs its operands, but 8 or more if that leaves blocks worth packing.
+/// How a convolution of `batch` samples with `rows` channels and `positions` columns each is cut into tasks: as large
+/// as possible, because every task packs its operands, but 8 or more if that leaves blocks worth packing.
 struct ConvolutionCut {
   long samples, groups, row_block, row_blocks;
 
@@ -45,8 +45,8 @@ constexpr long padded_floats_of_input_gradient(const Conv2dGeometry& g) {
   return round_up(rows * (narrow + 1 + g.kernel_width) + 4 * vector_width, vector_width);
 }
 
-/// How the gradient by the weight is cut: blocks of taps, blocks of output channels, and parts of the batch whose sums are
-/// added in order.
+/// How the gradient by the weight is cut: blocks of taps, blocks of output channels, and parts of the batch whose sums
+/// are added in order.
 struct WeightGradientCut {
   long tap_blocks, tap_block, channel_blocks, parts;
 
@@ -60,6 +60,42 @@ struct WeightGradientCut {
   }
 };
 
+/// Whether the gradient by the input goes over the gradients of patches, [taps, positions], added where they overlap:
+/// with few channels that moves less than gathering the patches of many result channels.
+constexpr bool scatters_patches(const Conv2dGeometry& g) {
+  return g.channels <= 16 && 2 * g.channels <= g.out_channels && g.taps() * g.positions() <= 1 << 18;
+}
+
+/// The gradient by the input of one sample by way of `patches`, [taps, positions] floats.
+inline void scatter_input_gradient(const Conv2dGeometry& g, const float* gradient_of_result, const float* weight,
+                                   float* input_gradient, float* patches, float* scratch) {
+  const long positions = g.positions(), taps = g.taps();
+  product(taps, positions, g.out_channels, {weight, 1, taps}, {gradient_of_result, positions, 1}, patches, positions,
+          false, scratch);
+  fill_floats(input_gradient, 0, g.input_size());
+  const int out_height = g.out_height(), out_width = g.out_width();
+  for (int c = 0; c < g.channels; ++c, input_gradient += long{1} * g.height * g.width) {
+    for (int u = 0; u < g.kernel_height; ++u) {
+      for (int v = 0; v < g.kernel_width; ++v) {
+        // Columns j with 0 <= x0 + j * stride < width.
+        const int x0 = v - g.padding;
+        const long first = x0 >= 0 ? 0 : smaller(out_width, blocks_of(-x0, g.stride));
+        const long last = x0 >= g.width ? 0 : smaller(out_width, blocks_of(g.width - x0, g.stride));
+        for (int i = 0; i < out_height; ++i, patches += out_width) {
+          const int y = i * g.stride + u - g.padding;
+          if (y < 0 || y >= g.height || first >= last) continue;
+          float* to = input_gradient + long{y} * g.width + x0;
+          if (g.stride == 1) {
+            add_floats(to + first, patches + first, last - first);
+          } else {
+            for (long j = first; j < last; ++j) to[j * g.stride] += patches[j];
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace detail
 
 constexpr long scratch_conv2d(const Workers*, const Conv2dGeometry& g) {
@@ -67,6 +103,7 @@ constexpr long scratch_conv2d(const Workers*, const Conv2dGeometry& g) {
 }
 
 constexpr long scratch_conv2d_input_gradient(const Workers*, const Conv2dGeometry& g) {
+  if (detail::scatters_patches(g)) return detail::product_scratch + g.taps() * g.positions();
   const long scratch = detail::product_scratch + detail::padded_floats_of_input_gradient(g);
   if (g.stride == 1) return scratch;
   const long positions = detail::blocks_of(g.height, g.stride) * detail::blocks_of(g.width, g.stride);
@@ -87,8 +124,8 @@ inline void run_conv2d(Workers& workers, const Conv2dGeometry& g, int batch, con
   workers.reserve_scratch(scratch_conv2d(&workers, g));
   const long positions = g.positions(), taps = g.taps();
   const ConvolutionCut cut(g.out_channels, positions, batch);
-  Patches patches{input,        g.input_size(), g.height, g.width,  g.kernel_height, g.kernel_width,
-                  -g.padding,   -g.padding,     1,        g.stride, g.out_height(),  g.out_width()};
+  Patches patches{input,      g.input_size(), g.height, g.width,  g.kernel_height, g.kernel_width,
+                  -g.padding, -g.padding,     1,        g.stride, g.out_height(),  g.out_width()};
   if (taps == g.channels && g.stride == 1 && g.padding == 0) {  // 1x1: a plane is one row
     patches.height = patches.grid_height = 1;
     patches.width = patches.grid_width = static_cast<int>(positions);
@@ -100,7 +137,8 @@ inline void run_conv2d(Workers& workers, const Conv2dGeometry& g, int batch, con
     Patches own = patches;
     own.image += sample0 * g.input_size();
     const long first = sample0 * g.result_size() + row0 * positions;
-    blocked_product(rows, samples * positions, taps, LeftMatrix{{weight + row0 * taps, taps, 1}}, RightPatches{own, scratch + product_scratch},
+    blocked_product(rows, samples * positions, taps, LeftMatrix{{weight + row0 * taps, taps, 1}},
+                    RightPatches{own, scratch + product_scratch},
                     ResultChannels{result + first, g.result_size(), positions}, false, scratch);
     for (long n = 0; n < samples; ++n) {
       epilogue(first + n * g.result_size(), first + n * g.result_size() + rows * positions);
@@ -115,6 +153,20 @@ inline void run_conv2d_input_gradient(Workers& workers, const Conv2dGeometry& g,
                                       Epilogue epilogue = {}) {
   using namespace detail;
   workers.reserve_scratch(scratch_conv2d_input_gradient(&workers, g));
+  if (scatters_patches(g)) {
+    const long group = 1 + static_cast<long>(5e5 / (g.flops() + 1));
+    auto task = [&](int index, int worker) {
+      const long first = index * group, last = smaller(batch, first + group);
+      float* const scratch = workers.scratch(worker);
+      for (long n = first; n < last; ++n) {
+        scatter_input_gradient(g, gradient_of_result + n * g.result_size(), weight, input_gradient + n * g.input_size(),
+                               scratch + product_scratch, scratch);
+      }
+      epilogue(first * g.input_size(), last * g.input_size());
+    };
+    run_tasks(workers, blocks_of(batch, group), batch * g.flops() < inline_flops, task);
+    return;
+  }
   const int s = g.stride;
   const long plane = long{1} * g.height * g.width;
   const ConvolutionCut cut(g.channels, blocks_of(g.height, s) * blocks_of(g.width, s), batch);
@@ -144,8 +196,8 @@ inline void run_conv2d_input_gradient(Workers& workers, const Conv2dGeometry& g,
                         grid_width};
         float* const padded = scratch + product_scratch;
         const long positions = patches.positions(), inner = long{1} * g.out_channels * taps_y * taps_x;
-        const LeftTransposedWeights left{weight + row0 * g.kernel_height * g.kernel_width, g, taps_y, taps_x, first_u,
-                                         first_v};
+        const LeftTransposedWeights left{
+            weight + row0 * g.kernel_height * g.kernel_width, g, taps_y, taps_x, first_u, first_v};
         if (s == 1) {
           blocked_product(rows, samples * positions, inner, left, RightPatches{patches, padded},
                           ResultChannels{input_gradient + first, g.input_size(), plane}, false, scratch);
@@ -154,7 +206,8 @@ inline void run_conv2d_input_gradient(Workers& workers, const Conv2dGeometry& g,
         // Through a dense block: every s-th element of every s-th row is written once.
         float* const dense = padded + padded_floats_of_input_gradient(g);
         const long columns = samples * positions;
-        blocked_product(rows, columns, inner, left, RightPatches{patches, padded}, ResultMatrix{dense, columns}, false, scratch);
+        blocked_product(rows, columns, inner, left, RightPatches{patches, padded}, ResultMatrix{dense, columns}, false,
+                        scratch);
         for (long n = 0; n < samples; ++n) {
           for (long row = 0; row < rows; ++row) {
             const float* from = dense + row * columns + n * positions;
@@ -202,7 +255,8 @@ inline void run_conv2d_weight_gradient(Workers& workers, const Conv2dGeometry& g
     float* const scratch = workers.scratch(worker);
     const RightChannels right{gradient_of_result + sample0 * g.result_size() + channel0 * positions, g.result_size(),
                               positions};
-    blocked_product(rows, smaller(block_columns, channels - channel0), samples * positions, LeftPatches{patches, tap0, scratch + product_scratch}, right,
+    blocked_product(rows, smaller(block_columns, channels - channel0), samples * positions,
+                    LeftPatches{patches, tap0, scratch + product_scratch}, right,
                     ResultMatrix{partial + (part * taps + tap0) * channels + channel0, channels}, false, scratch);
   };
   run_tasks(workers, cut.tap_blocks * cut.channel_blocks * cut.parts, batch * g.flops() < inline_flops, product_task);
@@ -211,10 +265,7 @@ inline void run_conv2d_weight_gradient(Workers& workers, const Conv2dGeometry& g
     const long tap0 = index * sum_block, rows = smaller(sum_block, taps - tap0), count = rows * channels;
     float* const sum = partial + tap0 * channels;
     for (long part = 1; part < cut.parts; ++part) {
-      const float* from = sum + part * taps * channels;
-      long i = 0;
-      for (; i + vector_width <= count; i += vector_width) store(sum + i, load(sum + i) + load(from + i));
-      for (; i < count; ++i) sum[i] += from[i];
+      add_floats(sum, sum + part * taps * channels, count);
     }
     transpose(sum, channels, rows, channels, weight_gradient + tap0, taps);
   };

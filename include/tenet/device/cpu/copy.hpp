@@ -13,7 +13,7 @@ namespace detail {
 struct StridedLoop {
   int rank = 0;
   long extents[StridedCopyGeometry::max_rank + 1] = {}, from[StridedCopyGeometry::max_rank + 1] = {},
-       to[StridedCopyGeometry::max_rank + 1] = {};
+                                               to[StridedCopyGeometry::max_rank + 1] = {};
 
   constexpr void add(long extent, long from_stride, long to_stride) {
     if (extent == 1) return;
@@ -90,9 +90,8 @@ inline void run_strided_copy(Workers& workers, const StridedCopyGeometry& g, int
   const detail::StridedLoop inner = outer.split_innermost();
   const long length = inner.extents[0], from_stride = inner.from[0], to_stride = inner.to[0];
   if (outer.rank == 0 && from_stride == 1 && to_stride == 1) {  // one contiguous range
-    detail::run_ranges(workers, length, 1, [&](long first, long last) {
-      detail::copy_floats(to + first, from + first, last - first);
-    });
+    detail::run_ranges(workers, length, 1,
+                       [&](long first, long last) { detail::copy_floats(to + first, from + first, last - first); });
     return;
   }
   detail::run_ranges(workers, outer.size(), length, [&](long first, long last) {
@@ -113,7 +112,8 @@ inline void run_strided_copy(Workers& workers, const StridedCopyGeometry& g, int
 /// Strides of `to` may be 0: those dimensions are summed. The others must lead to different elements.
 inline void run_strided_sum(Workers& workers, const StridedCopyGeometry& g, int batch, const float* from, float* to,
                             long to_size) {
-  detail::run_ranges(workers, to_size, 1, [&](long first, long last) { detail::fill_floats(to + first, 0, last - first); });
+  detail::run_ranges(workers, to_size, 1,
+                     [&](long first, long last) { detail::fill_floats(to + first, 0, last - first); });
   if (g.size(batch) == 0) return;
   detail::StridedLoop kept, summed;
   for (int d = 0; d < g.rank; ++d) {
@@ -136,7 +136,8 @@ inline void run_strided_sum(Workers& workers, const StridedCopyGeometry& g, int 
           const float* start = from + kept_source + c0;
           summed.run(0, terms, [&](long source, long) {
             long c = 0;
-            for (; c + vector_width <= count; c += vector_width) store(sum + c, load(sum + c) + load(start + source + c));
+            for (; c + vector_width <= count; c += vector_width)
+              store(sum + c, load(sum + c) + load(start + source + c));
             for (; c < count; ++c) sum[c] += start[source + c];
           });
         });

@@ -9,7 +9,8 @@
 
 namespace tenet::cpu {
 
-/// loss[r] = log of the sum over c of exp(logits[r, c]), minus logits[r, labels[r]]; NaN for a label outside [0, classes).
+/// loss[r] = log of the sum over c of exp(logits[r, c]), minus logits[r, labels[r]]; NaN for a label outside [0,
+/// classes).
 inline void run_cross_entropy(Workers& workers, long rows, int classes, const float* logits, const std::int32_t* labels,
                               float* loss_per_row, Epilogue epilogue = {}) {
   detail::run_ranges(workers, rows, 4L * classes, [&](long first, long last) {

@@ -6,13 +6,14 @@
 /// The operands of a convolution as matrices that exist only in packed blocks.
 ///
 /// A convolution is the product weight [out_channels, taps] * patches [taps, positions], where row (channel, u, v) of
-/// `patches` is the channel shifted by a tap. The samples of a group stand side by side as more columns. The gradient by
-/// the input is of the same form, with transposed weights and taps in reverse; with a stride s, it is s * s such products,
-/// one for each remainder of the coordinates modulo s.
+/// `patches` is the channel shifted by a tap. The samples of a group stand side by side as more columns. The gradient
+/// by the input is of the same form, with transposed weights and taps in reverse; with a stride s, it is s * s such
+/// products, one for each remainder of the coordinates modulo s.
 namespace tenet::cpu::detail {
 
 /// Patches of images [channels, height, width]: element (row (channel, u, v), column (sample, i, j)) is
-/// image[sample, channel, first_y + i * stride + u * tap_step, first_x + j * stride + v * tap_step], 0 outside the image.
+/// image[sample, channel, first_y + i * stride + u * tap_step, first_x + j * stride + v * tap_step], 0 outside the
+/// image.
 struct Patches {
   const float* image;
   long sample_step;
@@ -22,12 +23,11 @@ struct Patches {
 
   long positions() const { return long{1} * grid_height * grid_width; }
 
-  /// Computes rows [k0, k0 + rows) of columns [j0, j0 + columns), columns <= block_columns, in pieces: target.begin(row,
-  /// column) gives where to write a piece (up to a vector beyond its end may be written), target.end(row, column, count)
-  /// takes it. Pieces of a row come in order.
+  /// Computes rows [k0, k0 + rows) of columns [j0, j0 + columns), columns <= block_columns, in runs: calls
+  /// target(row - k0, column - j0, run, length).
   ///
-  /// The part of a channel that a piece needs is first copied to `padded` with its border of zeros, columns sorted by their
-  /// remainder modulo the stride: then every row of the grid is a contiguous run for each tap.
+  /// The part of a channel that a piece needs is first copied to `padded` with its border of zeros, columns sorted by
+  /// their remainder modulo the stride: then every row of the grid is a contiguous run for each tap.
   template <class Target>
   void compute(long k0, long rows, long j0, long columns, float* padded, Target&& target) const {
     const long taps = long{1} * taps_y * taps_x;
@@ -38,20 +38,18 @@ struct Patches {
       const long i0 = position / grid_width, i1 = (position + count - 1) / grid_width;
       for (long k = k0; k < k0 + rows;) {
         const long channel = k / taps, end = smaller(k0 + rows, (channel + 1) * taps);
-        pad(image + sample * sample_step + channel * height * width, i0 * stride, (i1 - i0) * stride + taps_y, phase, padded);
+        pad(image + sample * sample_step + channel * height * width, i0 * stride, (i1 - i0) * stride + taps_y, phase,
+            padded);
         for (; k < end; ++k) {
           const long tap_y = k % taps / taps_x, tap_x = k % taps % taps_x;
           const long u = tap_step > 0 ? tap_y : taps_y - 1 - tap_y, v = tap_step > 0 ? tap_x : taps_x - 1 - tap_x;
           const float* from = padded + u * row_step + v % stride * phase + v / stride;
-          float* to = target.begin(k - k0, column);
           long j = position % grid_width;
-          for (long left = count; left > 0; from += row_step * stride, j = 0) {
-            const long run = smaller(grid_width - j, left);
-            for (long w = 0; w < run; w += vector_width) store(to + w, load(from + j + w));
-            to += run;
-            left -= run;
+          for (long done = 0; done < count; from += row_step * stride, j = 0) {
+            const long run = smaller(grid_width - j, count - done);
+            target(k - k0, column + done, from + j, run);
+            done += run;
           }
-          target.end(k - k0, column, count);
         }
       }
       column += count;
@@ -97,31 +95,22 @@ struct RightPatches {
   Patches patches;
   float* padded;
 
-  void pack(long k0, long terms, long j0, long columns, float* to, float* buffer) const {
-    struct Target {
-      float *to, *buffer;
-      long terms, columns;
-
-      float* begin(long, long) const { return buffer; }
-      void end(long k, long column, long count) const {
-        const float* from = buffer;
-        while (count > 0) {
-          const long panel = column / tile_columns, offset = column % tile_columns;
-          const long width = smaller(tile_columns, round_up(columns - panel * tile_columns, vector_width));
-          const long part = smaller(count, tile_columns - offset);
-          copy_floats(to + panel * terms * tile_columns + k * width + offset, from, part);
-          from += part;
-          column += part;
-          count -= part;
-        }
-      }
-    };
-    const long last = columns / tile_columns, width = round_up(columns % tile_columns, vector_width);
+  void pack(long k0, long terms, long j0, long columns, float* to) const {
+    const long last = columns / tile_columns, last_width = round_up(columns % tile_columns, vector_width);
     if (columns % vector_width != 0) {
-      float* end = to + last * terms * tile_columns + width - vector_width;
-      for (long k = 0; k < terms; ++k) store(end + k * width, Vector{});
+      float* end = to + last * terms * tile_columns + last_width - vector_width;
+      for (long k = 0; k < terms; ++k) store(end + k * last_width, Vector{});
     }
-    patches.compute(k0, terms, j0, columns, padded, Target{to, buffer, terms, columns});
+    patches.compute(k0, terms, j0, columns, padded, [&](long k, long column, const float* from, long count) {
+      while (count > 0) {
+        const long panel = column / tile_columns, offset = column % tile_columns;
+        const long width = panel == last ? last_width : tile_columns, part = smaller(count, tile_columns - offset);
+        copy_floats(to + panel * terms * tile_columns + k * width + offset, from, part);
+        from += part;
+        column += part;
+        count -= part;
+      }
+    });
   }
 };
 
@@ -132,12 +121,9 @@ struct LeftPatches {
   float* padded;
 
   PackedRows pack(long i0, long rows, long k0, long terms, float* to) const {
-    struct Target {
-      float* to;
-      float* begin(long row, long column) const { return to + row * packed_row + column; }
-      void end(long, long, long) const {}
-    };
-    patches.compute(first_row + i0, rows, k0, terms, padded, Target{to});
+    patches.compute(first_row + i0, rows, k0, terms, padded, [&](long row, long column, const float* from, long count) {
+      copy_floats(to + row * packed_row + column, from, count);
+    });
     return {packed_row, 1};
   }
 };
@@ -147,7 +133,7 @@ struct RightChannels {
   const float* data;
   long sample_step, positions;
 
-  void pack(long k0, long terms, long j0, long columns, float* to, float*) const {
+  void pack(long k0, long terms, long j0, long columns, float* to) const {
     for (long j = j0; j < j0 + columns; j += tile_columns) {
       const long valid = smaller(tile_columns, j0 + columns - j), width = round_up(valid, vector_width);
       if (valid < width) {
@@ -164,8 +150,8 @@ struct RightChannels {
   }
 };
 
-/// Weights with the roles of the channels exchanged: row c, term (o, u, v) is weight[o, c, first_y + u * stride, first_x + v *
-/// stride].
+/// Weights with the roles of the channels exchanged: row c, term (o, u, v) is weight[o, c, first_y + u * stride,
+/// first_x + v * stride].
 struct LeftTransposedWeights {
   const float* weight;
   Conv2dGeometry geometry;

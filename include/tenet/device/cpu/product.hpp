@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstring>
+#include <type_traits>
 
 #include "tenet/device/cpu/tile.hpp"
 
@@ -14,8 +15,8 @@ namespace tenet::cpu::detail {
 inline constexpr long block_inner = 128, block_rows = 128, block_columns = 384;
 /// Distance of packed left rows: not a power of two, whose multiples would compete for the same cache lines.
 inline constexpr long packed_row = block_inner + 16;
-/// Floats of scratch for one product: both packed blocks and one row on its way into the right one.
-inline constexpr long product_scratch = block_inner * block_columns + block_rows * packed_row + block_columns + 64;
+/// Floats of scratch for one product: both packed blocks.
+inline constexpr long product_scratch = block_inner * block_columns + block_rows * packed_row;
 
 constexpr long smaller(long a, long b) { return a < b ? a : b; }
 constexpr long blocks_of(long size, long block) { return (size + block - 1) / block; }
@@ -27,10 +28,41 @@ struct Matrix {
   long row, column;
 };
 
-/// Copies `count` floats, the common short case without a call.
-inline void copy_floats(float* to, const float* from, long count) {
-  for (; count >= vector_width; count -= vector_width, to += vector_width, from += vector_width) store(to, load(from));
+/// Copies `count` floats without a call: the last piece overlaps the one before, as tails are most of a short run.
+[[gnu::always_inline]] inline void copy_floats(float* to, const float* from, long count) {
+  if (count >= vector_width) {
+    for (long i = 0; i + vector_width < count; i += vector_width) store(to + i, load(from + i));
+    store(to + count - vector_width, load(from + count - vector_width));
+    return;
+  }
+  auto two_pieces = [&](auto size) {
+    if (count < size.value) return false;
+    std::memcpy(to, from, sizeof(float) * size.value);
+    std::memcpy(to + count - size.value, from + count - size.value, sizeof(float) * size.value);
+    return true;
+  };
+  if constexpr (vector_width > 8) {
+    if (two_pieces(std::integral_constant<long, 8>{})) return;
+  }
+  if constexpr (vector_width > 4) {
+    if (two_pieces(std::integral_constant<long, 4>{})) return;
+  }
   for (long i = 0; i < count; ++i) to[i] = from[i];
+}
+
+/// Adds `count` floats.
+[[gnu::always_inline]] inline void add_floats(float* to, const float* from, long count) {
+  typedef float Four __attribute__((vector_size(16)));
+  long i = 0;
+  for (; i + vector_width <= count; i += vector_width) store(to + i, load(to + i) + load(from + i));
+  for (; i + 4 <= count; i += 4) {
+    Four a, b;
+    std::memcpy(&a, to + i, 16);
+    std::memcpy(&b, from + i, 16);
+    a += b;
+    std::memcpy(to + i, &a, 16);
+  }
+  for (; i < count; ++i) to[i] += from[i];
 }
 
 inline void fill_floats(float* to, float value, long count) {
@@ -51,8 +83,10 @@ inline void transpose(const float* from, long from_row, long rows, long columns,
       std::memcpy(&b, source + from_row, 16);
       std::memcpy(&c, source + 2 * from_row, 16);
       std::memcpy(&d, source + 3 * from_row, 16);
-      const Four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-      const Four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+      const Four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+                 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+      const Four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+                 cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
       a = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
       b = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
       c = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
@@ -72,7 +106,8 @@ inline void transpose(const float* from, long from_row, long rows, long columns,
   }
 }
 
-/// Where packed left rows lie: element (i, k) of the block at panel(i) + (i % tile_rows) * row + k * step.
+/// Where packed left rows lie: in panels of tile_rows rows, tile_rows * packed_row floats apart; within a panel element
+/// (i, k) is at i * row + k * step.
 struct PackedRows {
   long row, step;
 };
@@ -109,7 +144,7 @@ struct RightMatrix {
 
   /// Packs terms [k0, k0 + terms) by columns [j0, j0 + columns): panels of tile_columns, each [terms, width], where the
   /// last one's width is rounded up to whole vectors and filled with zeros.
-  void pack(long k0, long terms, long j0, long columns, float* to, float*) const {
+  void pack(long k0, long terms, long j0, long columns, float* to) const {
     for (long j = j0; j < j0 + columns; j += tile_columns) {
       const float* from = matrix.data + k0 * matrix.row + j * matrix.column;
       const long valid = smaller(tile_columns, j0 + columns - j), width = round_up(valid, vector_width);
@@ -139,19 +174,19 @@ struct ResultMatrix {
   long run(long) const { return block_columns; }
 };
 
-/// result [rows, columns] = (or +=) left [rows, inner] * right [inner, columns]; `scratch` holds `product_scratch` floats.
+/// result [rows, columns] = (or +=) left [rows, inner] * right [inner, columns]; `scratch` holds `product_scratch`
+/// floats.
 template <class Left, class Right, class Result>
 void blocked_product(long rows, long columns, long inner, const Left& left, const Right& right, const Result& result,
                      bool accumulate, float* scratch) {
   float* const packed_right = scratch;
   float* const packed_left = scratch + block_inner * block_columns;
-  float* const row_buffer = packed_left + block_rows * packed_row;
   for (long j0 = 0; j0 < columns; j0 += block_columns) {
     const long width = smaller(block_columns, columns - j0);
     for (long k0 = 0; k0 < inner || k0 == 0; k0 += block_inner) {
       const long terms = smaller(block_inner, inner - k0);
       const bool add = accumulate || k0 > 0;
-      right.pack(k0, terms, j0, width, packed_right, row_buffer);
+      right.pack(k0, terms, j0, width, packed_right);
       for (long i0 = 0; i0 < rows; i0 += block_rows) {
         const long height = smaller(block_rows, rows - i0);
         const PackedRows packed = left.pack(i0, height, k0, terms, packed_left);
@@ -175,7 +210,11 @@ void blocked_product(long rows, long columns, long inner, const Left& left, cons
               float* c = result.at(i0 + i, j0 + j + u);
               for (int v = 0; v < tile_height; ++v, c += result.row_step) {
                 const float* from = buffer + v * b_step + u;
-                for (long w = 0; w < end - u; ++w) c[w] = add ? c[w] + from[w] : from[w];
+                if (add) {
+                  add_floats(c, from, end - u);
+                } else {
+                  copy_floats(c, from, end - u);
+                }
               }
               u = end;
             }
@@ -215,7 +254,8 @@ inline void four_dots(long inner, const float* a, const float* b, long b_row, fl
   c[3] = horizontal_sum(sum3);
 }
 
-/// c [rows, columns] = (or +=) a [rows, inner] * b [inner, columns], on this thread; `scratch`: `product_scratch` floats.
+/// c [rows, columns] = (or +=) a [rows, inner] * b [inner, columns], on this thread; `scratch`: `product_scratch`
+/// floats.
 inline void product(long rows, long columns, long inner, Matrix a, Matrix b, float* c, long c_row, bool accumulate,
                     float* scratch) {
   // Packing pays by reuse: with few rows the right operand is read where it lies.

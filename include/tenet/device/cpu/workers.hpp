@@ -2,10 +2,8 @@
 
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <new>
-#include <string>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -74,8 +72,8 @@ class Workers {
   /// Number of workers, the caller included.
   int size() const { return size_; }
 
-  /// Calls task(index, worker) once for every index in [0, tasks), on any worker, in any order; returns when all are done.
-  /// A call from inside a task runs inline, on that task's worker. Tasks must not throw.
+  /// Calls task(index, worker) once for every index in [0, tasks), on any worker, in any order; returns when all are
+  /// done. A call from inside a task runs inline, on that task's worker. Tasks must not throw.
   template <class Task>
   void for_each(int tasks, Task&& task) {
     const Place outer = place_;
@@ -115,9 +113,10 @@ class Workers {
   void reserve_scratch(long floats) {
     if (floats <= scratch_floats_) return;
     scratch_floats_ = (floats + 1023) / 1024 * 1024 + 16;  // not a multiple of 4 KiB: workers' caches collide less
-    const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(scratch_floats_) * static_cast<std::size_t>(size_);
+    const std::size_t bytes =
+        sizeof(float) * static_cast<std::size_t>(scratch_floats_) * static_cast<std::size_t>(size_);
     scratch_.reset();
-    scratch_.reset(static_cast<float*>(::operator new(bytes, std::align_val_t{64})));
+    scratch_.reset(static_cast<float*>(::operator new (bytes, std::align_val_t{64})));
   }
 
   /// A worker's scratch memory, aligned to 64 bytes; null before the first `reserve_scratch`.
@@ -131,7 +130,7 @@ class Workers {
     int worker;
   };
   struct Free {
-    void operator()(float* memory) const { ::operator delete(memory, std::align_val_t{64}); }
+    void operator()(float* memory) const { ::operator delete (memory, std::align_val_t{64}); }
   };
 
   static void pause() {
@@ -142,12 +141,13 @@ class Workers {
 #endif
   }
 
-  /// Claims and runs tasks until none is left. A successful claim keeps the call alive, because the caller waits for the
-  /// claimed task: only then are run_, context_ and tasks_ read.
+  /// Claims and runs tasks until none is left. A successful claim keeps the call alive, because the caller waits for
+  /// the claimed task: only then are run_, context_ and tasks_ read.
   void work(int worker) {
     int left = waiting_.load(std::memory_order_relaxed);
     while (left > 0) {
-      if (!waiting_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed)) continue;
+      if (!waiting_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed))
+        continue;
       run_(context_, tasks_ - left, worker);
       if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_all();
       left = waiting_.load(std::memory_order_relaxed);
@@ -187,8 +187,8 @@ namespace detail {
 inline constexpr double inline_flops = 4e5;
 inline constexpr double inline_elements = 1 << 15;
 
-/// Runs the tasks of a kernel: by all workers, or one after the other on this thread when waking them costs more than it
-/// saves. The tasks are the same either way.
+/// Runs the tasks of a kernel: by all workers, or one after the other on this thread when waking them costs more than
+/// it saves. The tasks are the same either way.
 template <class Task>
 void run_tasks(Workers& workers, long tasks, bool small, Task&& task) {
   if (small) {
@@ -198,8 +198,9 @@ void run_tasks(Workers& workers, long tasks, bool small, Task&& task) {
   }
 }
 
-/// Calls range(first, last) for consecutive ranges of about `cost`-weighted 16 Ki elements that cover [0, count): `cost` is
-/// the number of elements that one index stands for. The ranges depend on count, cost and `unit`, which divides their bounds.
+/// Calls range(first, last) for consecutive ranges of about `cost`-weighted 16 Ki elements that cover [0, count):
+/// `cost` is the number of elements that one index stands for. The ranges depend on count, cost and `unit`, which
+/// divides their bounds.
 template <class Range>
 void run_ranges(Workers& workers, long count, long cost, Range&& range, long unit = 1) {
   const long length = (1 << 14) / (cost > 0 ? cost : 1) / unit * unit;
@@ -208,8 +209,8 @@ void run_ranges(Workers& workers, long count, long cost, Range&& range, long uni
     const long first = index * step;
     range(first, count - first < step ? count : first + step);
   };
-  run_tasks(workers, (count + step - 1) / step, static_cast<double>(count) * static_cast<double>(cost) < inline_elements,
-            task);
+  run_tasks(workers, (count + step - 1) / step,
+            static_cast<double>(count) * static_cast<double>(cost) < inline_elements, task);
 }
 
 }  // namespace detail

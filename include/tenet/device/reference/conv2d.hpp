@@ -35,7 +35,8 @@ void for_each_product(const Conv2dGeometry& g, Visit visit) {
 
 }  // namespace detail
 
-/// result[n, o, i, j] = sum over c, u, v of weight[o, c, u, v] * input[n, c, i * stride + u - padding, j * stride + v - padding].
+/// result[n, o, i, j] = sum over c, u, v of weight[o, c, u, v] * input[n, c, i * stride + u - padding, j * stride + v -
+/// padding].
 inline void run_conv2d(Serial&, const Conv2dGeometry& g, int batch, const float* input, const float* weight,
                        float* result, Epilogue epilogue = {}) {
   for (int n = 0; n < batch; ++n) {

@@ -8,7 +8,8 @@
 
 namespace tenet::reference {
 
-/// loss[r] = log of the sum over c of exp(logits[r, c]), minus logits[r, labels[r]]; NaN for a label outside [0, classes).
+/// loss[r] = log of the sum over c of exp(logits[r, c]), minus logits[r, labels[r]]; NaN for a label outside [0,
+/// classes).
 inline void run_cross_entropy(Serial&, long rows, int classes, const float* logits, const std::int32_t* labels,
                               float* loss_per_row, Epilogue epilogue = {}) {
   for (long r = 0; r < rows; ++r, logits += classes) {

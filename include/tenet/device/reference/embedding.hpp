@@ -12,7 +12,8 @@ inline void run_embedding(Serial&, long count, int width, int table_rows, const 
                           const float* table, float* result, Epilogue epilogue = {}) {
   for (long i = 0; i < count; ++i) {
     const bool valid = tokens[i] >= 0 && tokens[i] < table_rows;
-    for (int j = 0; j < width; ++j) result[i * width + j] = valid ? table[long{tokens[i]} * width + j] : __builtin_nanf("");
+    for (int j = 0; j < width; ++j)
+      result[i * width + j] = valid ? table[long{tokens[i]} * width + j] : __builtin_nanf("");
   }
   epilogue(0, count * width);
 }

@@ -68,8 +68,8 @@ inline void run_avg_pool2d_gradient(Serial&, const Pool2dGeometry& g, int batch,
                                     Epilogue epilogue = {}) {
   const long size = batch * g.input_size();
   for (long i = 0; i < size; ++i) dx[i] = 0;
-  detail::for_each_window_element(
-      g, batch, [&](long i, long r) { dx[i] += dy[r] / static_cast<float>(g.kernel * g.kernel); });
+  detail::for_each_window_element(g, batch,
+                                  [&](long i, long r) { dx[i] += dy[r] / static_cast<float>(g.kernel * g.kernel); });
   epilogue(0, size);
 }
 

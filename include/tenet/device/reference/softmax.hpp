@@ -13,7 +13,8 @@ namespace tenet::reference {
 inline void run_softmax(Serial&, long rows, int columns, int causal_period, const float* x, float* y,
                         Epilogue epilogue = {}) {
   for (long r = 0; r < rows; ++r, x += columns, y += columns) {
-    const int seen = causal_period > 0 && r % causal_period < columns ? static_cast<int>(r % causal_period) + 1 : columns;
+    const int seen =
+        causal_period > 0 && r % causal_period < columns ? static_cast<int>(r % causal_period) + 1 : columns;
     float largest = x[0], sum = 0;
     for (int c = 0; c < seen; ++c) largest = x[c] > largest ? x[c] : largest;
     for (int c = 0; c < seen; ++c) sum += y[c] = std::exp(x[c] - largest);
