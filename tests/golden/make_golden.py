@@ -169,8 +169,11 @@ plain = sgd(lr=0.1)
 
 run("lenet", lenet(), uniform(INPUT, 16, 1, 28, 28), integers(TARGET, 10, 16), F.cross_entropy,
     sgd(lr=0.05, momentum=0.9, weight_decay=5e-4), 10, gradients=False)
-run("resnet18", resnet18(), uniform(INPUT, 8, 1, 28, 28), integers(TARGET, 10, 8), F.cross_entropy,
-    sgd(lr=0.02, momentum=0.9), 10, gradients=False,
+# The rate is small on purpose. A rounding error flips a ReLU here and there, and batch norm on a small batch amplifies
+# that: at a rate of 0.02 PyTorch itself (contiguous against channels-last, or float32 against float64) is 1e-2 apart
+# after ten steps; at this rate 2e-5.
+run("resnet18", resnet18(), uniform(INPUT, 16, 1, 28, 28), integers(TARGET, 10, 16), F.cross_entropy,
+    sgd(lr=5e-5, momentum=0.9), 10, gradients=False,
     names=("0.0.weight", "0.1.running_mean", "0.1.running_var", "2.0.conv3.weight", "2.0.conv3.bias", "2.0.bn2.bias",
            "3.1.bn2.running_var", "4.1.conv2.weight", "4.1.bn2.running_mean", "7.weight", "7.bias"))
 

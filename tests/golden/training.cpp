@@ -16,6 +16,6 @@ TEST_CASE("ten steps of LeNet follow PyTorch") {
 }
 
 TEST_CASE("ten steps of the ResNet-18 variant follow PyTorch") {
-  const Sgd sgd{.learning_rate = 0.02f, .momentum = 0.9f};
-  golden::run<ResNet18<>, CrossEntropy, Image<1, 28, 28>, Cpu<>>("resnet18", 8, 10, sgd, ten_steps, 0, 10);
+  const Sgd sgd{.learning_rate = 5e-5f, .momentum = 0.9f};
+  golden::run<ResNet18<>, CrossEntropy, Image<1, 28, 28>, Cpu<>>("resnet18", 16, 10, sgd, ten_steps, 0, 10);
 }

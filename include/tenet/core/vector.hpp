@@ -42,9 +42,13 @@ inline Vector load(const float* from) {
 
 /// The first `count` lanes from memory, zero in the others; memory beyond them is not read.
 inline Vector load_partial(const float* from, int count) {
+#if defined(__AVX512F__) && !defined(__CUDACC__)  // one instruction; the builtin, as its header costs every includer 0.3 s
+  return __builtin_ia32_loadups512_mask(from, Vector{}, static_cast<unsigned short>((1u << count) - 1u));
+#else
   float lanes[vector_width] = {};
   for (int i = 0; i < count; ++i) lanes[i] = from[i];
   return load(lanes);
+#endif
 }
 
 /// Lanes to unaligned memory.
@@ -52,9 +56,13 @@ inline void store(float* to, Vector value) { __builtin_memcpy(to, &value, sizeof
 
 /// The first `count` lanes to memory; memory beyond them is not written.
 inline void store_partial(float* to, Vector value, int count) {
+#if defined(__AVX512F__) && !defined(__CUDACC__)
+  __builtin_ia32_storeups512_mask(to, value, static_cast<unsigned short>((1u << count) - 1u));
+#else
   float lanes[vector_width];
   store(lanes, value);
   for (int i = 0; i < count; ++i) to[i] = lanes[i];
+#endif
 }
 
 /// Mask of the first `count` lanes.

@@ -12,19 +12,19 @@ namespace tenet {
 /// One run of a region over a range of its elements.
 struct ElementArguments {
   struct Input {
-    const float* data = nullptr;
-    long inner = 1;  ///< element i reads data[(i / inner) % count]; count 0: data[i]
-    long count = 0;
+    const float* data;
+    long inner;  ///< element i reads data[(i / inner) % count]; count 0: data[i]
+    long count;
   };
   /// An operand that a region reads as `access` says.
   static Input bind(const float* data, const Access& access, long batch) {
     return {data, access.inner, access.full ? 0 : access.count * (access.batched ? batch : 1)};
   }
 
-  Input inputs[max_region_inputs]{};
-  float* outputs[max_region_outputs]{};
-  long total = 0;  ///< elements of the region
-  long block = 0;  ///< within an aligned block of so many elements each input is contiguous, or uniform
+  Input inputs[max_region_inputs];
+  float* outputs[max_region_outputs];
+  long total;  ///< elements of the region
+  long block;  ///< within an aligned block of so many elements each input is contiguous, or uniform
 };
 
 /// The elements [first, last), [first + stride, last + stride), … `repeat` ranges in all; sums go to `accumulator`.

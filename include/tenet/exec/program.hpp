@@ -92,8 +92,9 @@ auto make_executor() {
 struct Arenas {
   float* base[8]{};
   const void* inputs[4]{};
-  long batch = 1;
+  long batch = 0;
 
+  float*& operator[](Arena arena) { return base[static_cast<int>(arena)]; }
   const void* at(const Place& place) const {
     if (place.arena == Arena::inputs) return inputs[place.offset];
     const long scale = place.arena == Arena::per_sample ? batch : 1;
@@ -124,8 +125,15 @@ class StepRunner {
     for (int s = 0; s < tables.step_count; ++s) run_step(executor, arenas, tables, tables.steps[s]);
   }
 
+  /// A small program, its tables known to the compiler: every step is a direct call with constant offsets.
+  template <int... S>
+  static void run_unrolled(Executor& executor, const Arenas& arenas, const Tables& tables,
+                           std::integer_sequence<int, S...>) {
+    (run_step(executor, arenas, tables, tables.steps[S]), ...);
+  }
+
  private:
-  static ElementRange prepare(const RegionCall& call, const Arenas& arenas, const Tables& tables,
+  [[gnu::always_inline]] static inline ElementRange prepare(const RegionCall& call, const Arenas& arenas, const Tables& tables,
                               ElementArguments& arguments) {
     for (int k = 0; k < call.inputs; ++k) {
       const RegionInput& input = tables.inputs[call.first_input + k];
@@ -138,7 +146,7 @@ class StepRunner {
     return tables.ranges[call.program];
   }
 
-  static void run_step(Executor& executor, const Arenas& arenas, const Tables& tables, const Step<Kernels>& step) {
+  [[gnu::always_inline]] static inline void run_step(Executor& executor, const Arenas& arenas, const Tables& tables, const Step<Kernels>& step) {
     ElementArguments arguments;
     if (step.kind == Kind::element) {
       const ElementRange range = prepare(tables.calls[step.region], arenas, tables, arguments);
@@ -182,6 +190,8 @@ class Execution {
     for_each_number([&](const NumberEntry& entry, float& number) {
       if (entry.source == Source::constant) number = entry.value;
     });
+    arenas_[Arena::fixed] = fixed_.data();
+    arenas_[Arena::numbers] = numbers_.data();
   }
 
   /// Numbers of a run that are not constants: those named `scalar`, and the seed.
@@ -195,22 +205,25 @@ class Execution {
     });
   }
 
-  /// Runs the program. `arenas` gives parameters, gradients, buffers, states and inputs.
-  void run(Arenas arenas, int batch) {
-    if (batch != batch_) prepare(batch);
-    arenas.batch = batch;
-    arenas.base[static_cast<int>(Arena::per_sample)] = per_sample_.data();
-    arenas.base[static_cast<int>(Arena::fixed)] = fixed_.data();
-    arenas.base[static_cast<int>(Arena::numbers)] = numbers_.data();
-    bound_ = arenas;
-    StepRunner<Kernels>::run(*executor_, arenas,
-                             {Program::lowered.steps, Program::lowered.used.steps, Program::lowered.calls,
-                              Program::lowered.inputs, Program::lowered.outputs, Program::ranges.data()});
+  /// Where parameters, gradients, buffers, states and inputs are; the caller sets them.
+  Arenas& arenas() { return arenas_; }
+
+  /// Runs the program.
+  void run(int batch) {
+    if (batch != arenas_.batch) prepare(batch);
+    constexpr int steps = Program::lowered.used.steps;
+    constexpr StepTables<Kernels> tables{Program::lowered.steps,  steps,
+                                         Program::lowered.calls,  Program::lowered.inputs,
+                                         Program::lowered.outputs, Program::ranges.data()};
+    if constexpr (steps <= 4)
+      StepRunner<Kernels>::run_unrolled(*executor_, arenas_, tables, std::make_integer_sequence<int, steps>{});
+    else
+      StepRunner<Kernels>::run(*executor_, arenas_, tables);
   }
 
   /// Result `index` of the last run.
   const float* result(int index) const {
-    return static_cast<const float*>(bound_.at(Program::results[static_cast<std::size_t>(index)]));
+    return static_cast<const float*>(arenas_.at(Program::results[static_cast<std::size_t>(index)]));
   }
 
   /// Floats held for activations and values without a batch.
@@ -218,8 +231,9 @@ class Execution {
 
  private:
   void prepare(int batch) {
-    batch_ = batch;
     per_sample_.grow(Program::per_sample_floats * batch);
+    arenas_.batch = batch;
+    arenas_[Arena::per_sample] = per_sample_.data();
     for_each_number([&](const NumberEntry& entry, float& number) {
       if (entry.source == Source::reciprocal_count)
         number = static_cast<float>(1.0 / (static_cast<double>(batch) * entry.index));
@@ -233,8 +247,7 @@ class Execution {
 
   typename Kernels::Executor* executor_;
   Buffer per_sample_, fixed_, numbers_;
-  Arenas bound_{};
-  int batch_ = 0;
+  Arenas arenas_{};
 };
 
 }  // namespace tenet

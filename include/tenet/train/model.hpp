@@ -27,18 +27,18 @@ class Model {
   using Output = typename InferenceProgram<Net, Input, Kernels>::Output;
 
   /// Parameters as their layers initialise them, for this seed.
-  explicit Model(std::uint64_t seed = 0) : executor_(make_executor<Device>()), weights_(seed), execution_(*executor_) {}
+  explicit Model(std::uint64_t seed = 0) : executor_(make_executor<Device>()), weights_(seed), execution_(*executor_) {
+    execution_.arenas()[Arena::parameters] = weights_.parameters();
+    execution_.arenas()[Arena::buffers] = weights_.buffers();
+  }
   /// Parameters from a safetensors file, under PyTorch's names.
   explicit Model(const std::string& path) : Model() { weights_.load(path); }
 
   /// The output for a batch of inputs that lie one after the other: batch x Output::size numbers, valid until the next
   /// call. Nothing is allocated after the first call with the largest batch.
   std::span<const float> operator()(const typename Input::Element* inputs, int batch = 1) {
-    Arenas arenas;
-    arenas.base[static_cast<int>(Arena::parameters)] = weights_.parameters();
-    arenas.base[static_cast<int>(Arena::buffers)] = weights_.buffers();
-    arenas.inputs[0] = inputs;
-    execution_.run(arenas, batch);
+    execution_.arenas().inputs[0] = inputs;
+    execution_.run(batch);
     return {execution_.result(0), static_cast<std::size_t>(Output::size * (Output::batched ? batch : 1))};
   }
 

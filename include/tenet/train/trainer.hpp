@@ -89,7 +89,8 @@ class Trainer {
     now.learning_rate *= factor_;
     const auto scalars = now.scalars(weights_.steps());
     execution.set_scalars(scalars.data(), seed_ * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(weights_.steps()));
-    execution.run(arenas(inputs, targets), batch);
+    give(execution, inputs, targets);
+    execution.run(batch);
     return result_of(execution);
   }
 
@@ -143,7 +144,8 @@ class Trainer {
     for (const Batch& batch : loader.epoch(0)) {
       const auto* const targets = static_cast<const TargetElement*>(batch.target);
       check(targets, batch.size);
-      execution.run(arenas(batch.input, targets), batch.size);
+      give(execution, batch.input, targets);
+    execution.run(batch.size);
       const StepResult result = result_of(execution);
       total.loss += static_cast<double>(result.loss) * batch.size;
       total.accuracy += static_cast<double>(result.accuracy) * batch.size;
@@ -161,7 +163,8 @@ class Trainer {
   /// The network's output for a batch, in evaluation mode; valid until the next run.
   std::span<const float> predict(const InputElement* inputs, int batch) {
     auto& execution = prepared(predicting_);
-    execution.run(arenas(inputs, nullptr), batch);
+    give(execution, inputs, nullptr);
+    execution.run(batch);
     return {execution.result(0), static_cast<std::size_t>(Output::size * batch)};
   }
 
@@ -192,19 +195,20 @@ class Trainer {
  private:
   template <class P>
   Execution<P>& prepared(std::optional<Execution<P>>& execution) {
-    if (!execution) execution.emplace(*executor_);
+    if (!execution) {
+      Arenas& arenas = execution.emplace(*executor_).arenas();
+      arenas[Arena::parameters] = weights_.parameters();
+      arenas[Arena::gradients] = gradients_.data();
+      arenas[Arena::buffers] = weights_.buffers();
+      arenas[Arena::states] = states_.data();
+    }
     return *execution;
   }
 
-  Arenas arenas(const void* inputs, const void* targets) {
-    Arenas result;
-    result.base[static_cast<int>(Arena::parameters)] = weights_.parameters();
-    result.base[static_cast<int>(Arena::gradients)] = gradients_.data();
-    result.base[static_cast<int>(Arena::buffers)] = weights_.buffers();
-    result.base[static_cast<int>(Arena::states)] = states_.data();
-    result.inputs[0] = inputs;
-    result.inputs[1] = targets;
-    return result;
+  template <class P>
+  static void give(Execution<P>& execution, const void* inputs, const void* targets) {
+    execution.arenas().inputs[0] = inputs;
+    execution.arenas().inputs[1] = targets;
   }
 
   template <class P>

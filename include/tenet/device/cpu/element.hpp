@@ -11,13 +11,6 @@ namespace tenet::cpu {
 /// Elements of one task of an element-wise region, and of one partial sum.
 inline constexpr long element_grain = 16384;
 
-/// The first `lanes` lanes, the others zero.
-inline Vector keep_first(Vector value, int lanes) {
-  float kept[vector_width]{};
-  store_partial(kept, value, lanes);
-  return load(kept);
-}
-
 template <Role role, Wiring wiring, auto... functions>
 void element_range(const ElementArguments& arguments, long first, long last, long stride, long repeat,
                    float* accumulator) {
@@ -55,7 +48,7 @@ void element_range(const ElementArguments& arguments, long first, long last, lon
             else
               store_partial(to, load_partial(to, lanes) + value, lanes);
           } else {
-            sum += lanes == vector_width ? value : keep_first(value, lanes);
+            sum += lanes == vector_width ? value : select(first_lanes(lanes), value, Vector{});
           }
         }
       };
