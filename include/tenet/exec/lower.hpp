@@ -174,8 +174,15 @@ struct LoweringPass {
   }
 
   constexpr Lowered<Device, room> run(const Schedule<n>& order) {
+    int gradients = 0;  // the leaf that the optimizer's update reads: all gradients have to be there before
+    while (gradients < n && g.nodes[gradients].source != Source::gradients) ++gradients;
+    bool complete = false;
     for (int s = 0; s < order.count; ++s) {
       const int head = order.head[s];
+      if (!complete && head > gradients) {
+        copies(true);
+        complete = true;
+      }
       const auto& node = g.nodes[head];
       Step<Device> step;
       step.kind = node.operation->kind;
@@ -201,14 +208,15 @@ struct LoweringPass {
         step.epilogue = region(fusion.epilogue[head], *g.nodes[fusion.epilogue[head]].type, Role::store, -1, 0);
       lowered.steps[lowered.used.steps++] = step;
     }
-    copies();
+    if (!complete) copies(true);
+    copies(false);
     return lowered;
   }
 
-  /// Outputs whose value lies elsewhere: a region without operations.
-  constexpr void copies() {
+  /// Outputs whose value lies elsewhere, gradients or the others: a region without operations.
+  constexpr void copies(bool of_gradients) {
     for (int i = 0; i < G::output_count; ++i) {
-      if (!plan.copied[i]) continue;
+      if (!plan.copied[i] || (g.outputs[i].destination == Destination::gradient) != of_gradients) continue;
       const int node = g.outputs[i].node;
       const TensorInfo& type = *g.nodes[node].type;
       RegionCall call = begin(type, 0);

@@ -125,11 +125,13 @@ class StepRunner {
     for (int s = 0; s < tables.step_count; ++s) run_step(executor, arenas, tables, tables.steps[s]);
   }
 
-  /// A small program, its tables known to the compiler: every step is a direct call with constant offsets.
-  template <int... S>
-  static void run_unrolled(Executor& executor, const Arenas& arenas, const Tables& tables,
-                           std::integer_sequence<int, S...>) {
-    (run_step(executor, arenas, tables, tables.steps[S]), ...);
+  /// A small program: every step is inlined, with its kernel and its offsets as constants.
+  template <class Program, int... S>
+  [[gnu::always_inline]] static inline void run_unrolled(Executor& executor, const Arenas& arenas,
+                                                         std::integer_sequence<int, S...>) {
+    constexpr Tables tables{Program::lowered.steps,  sizeof...(S),            Program::lowered.calls,
+                            Program::lowered.inputs, Program::lowered.outputs, Program::ranges.data()};
+    (run_step(executor, arenas, tables, Program::lowered.steps[S]), ...);
   }
 
  private:
@@ -212,13 +214,12 @@ class Execution {
   void run(int batch) {
     if (batch != arenas_.batch) prepare(batch);
     constexpr int steps = Program::lowered.used.steps;
-    constexpr StepTables<Kernels> tables{Program::lowered.steps,  steps,
-                                         Program::lowered.calls,  Program::lowered.inputs,
-                                         Program::lowered.outputs, Program::ranges.data()};
     if constexpr (steps <= 4)
-      StepRunner<Kernels>::run_unrolled(*executor_, arenas_, tables, std::make_integer_sequence<int, steps>{});
+      StepRunner<Kernels>::template run_unrolled<Program>(*executor_, arenas_, std::make_integer_sequence<int, steps>{});
     else
-      StepRunner<Kernels>::run(*executor_, arenas_, tables);
+      StepRunner<Kernels>::run(*executor_, arenas_,
+                               {Program::lowered.steps, steps, Program::lowered.calls, Program::lowered.inputs,
+                                Program::lowered.outputs, Program::ranges.data()});
   }
 
   /// Result `index` of the last run.
