@@ -48,18 +48,19 @@ namespace detail {
 /// Evaluates a region for one Lane (a float or a vector of them): inputs -> the values of all operations.
 template <Wiring wiring, auto... functions, class Lane>
 inline void evaluate_region(const Lane* inputs, Lane* values) {
-  [&]<int... I>(std::integer_sequence<int, I...>) {
-    [[maybe_unused]] const auto source = [&]<int Operation, int Operand>() -> Lane {
-      constexpr int from = wiring.source[Operation][Operand];
-      if constexpr (from >= 0)
-        return inputs[from];
-      else
-        return values[-1 - from];
-    };
-    ((values[I] = functions(source.template operator()<I, 0>(), source.template operator()<I, 1>(),
-                            source.template operator()<I, 2>(), source.template operator()<I, 3>())),
-     ...);
-  }(std::make_integer_sequence<int, sizeof...(functions)>{});
+  if constexpr (sizeof...(functions) > 0)  // nvcc crashes on the empty sequence
+    [&]<int... I>(std::integer_sequence<int, I...>) {
+      const auto source = [&]<int Operation, int Operand>() -> Lane {
+        constexpr int from = wiring.source[Operation][Operand];
+        if constexpr (from >= 0)
+          return inputs[from];
+        else
+          return values[-1 - from];
+      };
+      ((values[I] = functions(source.template operator()<I, 0>(), source.template operator()<I, 1>(),
+                              source.template operator()<I, 2>(), source.template operator()<I, 3>())),
+       ...);
+    }(std::make_integer_sequence<int, sizeof...(functions)>{});
 }
 
 }  // namespace detail

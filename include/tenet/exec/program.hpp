@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tenet/core/buffer.hpp>
+#include <tenet/device/element.hpp>
 #include <tenet/exec/lower.hpp>
 
 namespace tenet {

@@ -74,7 +74,7 @@ constexpr auto operator-(AnySymbol auto a) { return apply<ops::Negate>(a); }
 
 constexpr auto operator+(AnySymbol auto a, AnySymbol auto b) { return apply_broadcast<ops::Add>(0, a, b); }
 constexpr auto operator+(AnySymbol auto a, Numeric auto b) { return a + constant(a, static_cast<float>(b)); }
-constexpr auto operator+(Numeric auto a, AnySymbol auto b) { return constant(b, static_cast<float>(a)) + b; }
+constexpr auto operator+(Numeric auto a, AnySymbol auto b) { return b + a; }
 
 constexpr auto operator-(AnySymbol auto a, AnySymbol auto b) { return apply_broadcast<ops::Subtract>(0, a, b); }
 constexpr auto operator-(AnySymbol auto a, Numeric auto b) { return a - constant(a, static_cast<float>(b)); }
@@ -82,7 +82,7 @@ constexpr auto operator-(Numeric auto a, AnySymbol auto b) { return constant(b, 
 
 constexpr auto operator*(AnySymbol auto a, AnySymbol auto b) { return apply_broadcast<ops::Multiply>(0, a, b); }
 constexpr auto operator*(AnySymbol auto a, Numeric auto b) { return a * constant(a, static_cast<float>(b)); }
-constexpr auto operator*(Numeric auto a, AnySymbol auto b) { return constant(b, static_cast<float>(a)) * b; }
+constexpr auto operator*(Numeric auto a, AnySymbol auto b) { return b * a; }
 
 constexpr auto operator/(AnySymbol auto a, AnySymbol auto b) { return apply_broadcast<ops::Divide>(0, a, b); }
 constexpr auto operator/(AnySymbol auto a, Numeric auto b) { return a / constant(a, static_cast<float>(b)); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/device/cpu.hpp>
 #include <tenet/exec/eager.hpp>
 #include <tenet/exec/program.hpp>
 #include <tenet/train/weights.hpp>

@@ -24,7 +24,7 @@ std::string slot_name(int slot) {
 
 inline std::string with_commas(long number) {
   std::string digits = std::to_string(number);
-  for (long at = static_cast<long>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
+  for (long at = static_cast<long>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), 1, ',');
   return digits;
 }
 

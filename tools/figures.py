@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""The published figures: tables of the documentation, generated from docs/figures/*.json.
+
+    tools/figures.py --measure   measures anew (./dev bench, a quarter of an hour) and writes the tables
+    tools/figures.py             writes the tables from the files that are there
+    tools/figures.py --check     fails if a table differs from its file
+
+A table stands between <!-- figures: NAME --> and <!-- end figures -->, where NAME is that of docs/figures/NAME.json.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FIGURES = ROOT / "docs" / "figures"
+PAGES = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md"]
+BENCHMARKS = ["hybrid", "compile"]
+PLACE = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end figures -->)", re.DOTALL)
+
+
+def measure() -> None:
+    """Runs the benchmarks and writes down when and on what kind of machine."""
+    FIGURES.mkdir(exist_ok=True)
+    for name in BENCHMARKS:  # a missed bar is a figure, too
+        subprocess.run(["./dev", "bench", name, "--json", FIGURES / f"{name}.json"], cwd=ROOT)
+    processor = pathlib.Path("/proc/cpuinfo").read_text()
+    widest = next((name for flag, name in (("avx512f", "AVX-512"), ("avx2", "AVX2")) if flag in processor), "SSE")
+    compiler = subprocess.run(["g++", "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
+    machine = f"{os.cpu_count()} cores, {widest}, g++ {compiler}"
+    about = {"date": datetime.date.today().isoformat(), "machine": machine}
+    (FIGURES / "about.json").write_text(json.dumps(about, indent=2) + "\n")
+
+
+def number(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def table(name: str) -> str:
+    rows = json.loads((FIGURES / f"{name}.json").read_text())
+    about = json.loads((FIGURES / "about.json").read_text())
+    lines = ["| what | unit | ours | others | bar |", "|---|---|---|---|---|"]
+    for row in rows:
+        peers = ", ".join(f"{peer} {number(figure)}" for peer, figure in row["peers"].items())
+        bar = "" if row["holds"] is None else f"{row['bar']}: {'holds' if row['holds'] else 'missed'}"
+        lines.append(f"| {row['name']} | {row['unit']} | {number(row['ours'])} | {peers} | {bar} |")
+    return "\n".join(lines) + f"\n\nMeasured on {about['date']}: {about['machine']}.\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--measure", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    if options.measure:
+        measure()
+    stale = False
+    for page in PAGES:
+        before = page.read_text()
+        after = PLACE.sub(lambda place: place[1] + table(place[2]) + place[3], before)
+        if after == before:
+            continue
+        stale = True
+        if not options.check:
+            page.write_text(after)
+        print(f"{page.relative_to(ROOT)}: " + ("differs from docs/figures" if options.check else "written"))
+    return 1 if options.check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Draws the pictures of the documentation from the programs themselves: docs/images/*.svg. Needs Graphviz.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+command -v dot >/dev/null || { echo "make_figures.sh: dot is missing (Debian: apt install graphviz)" >&2; exit 1; }
+cmake --preset release >/dev/null
+cmake --build --preset release --target graph >/dev/null
+for network in mlp lenet; do
+  build/release/examples/graph --network "$network" --prefix build/release/ >/dev/null
+done
+for name in mlp_training lenet_training; do
+  dot -Tsvg "build/release/$name.dot" -o "docs/images/$name.svg"
+  echo "docs/images/$name.svg"
+done
