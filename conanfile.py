@@ -19,8 +19,8 @@ class TenetRecipe(ConanFile):
     no_copy_source = True
 
     def system_requirements(self):
-        # Eigen and zlib are the system's; Conan checks that they are there (or installs them, if so configured).
-        Apt(self).install(["libeigen3-dev", "zlib1g-dev"], check=True)
+        # zlib, which the component `data` needs, is the system's; Conan checks that it is there (or installs it).
+        Apt(self).install(["zlib1g-dev"], check=True)
 
     def validate(self):
         check_min_cppstd(self, 20)
@@ -41,7 +41,7 @@ class TenetRecipe(ConanFile):
         self.info.clear()
 
     def package_info(self):
-        # The package's own tenetConfig.cmake serves consumers, and finds Eigen itself; Conan only shows where it lies.
+        # The package's own tenetConfig.cmake serves consumers, and finds what it needs itself; Conan only shows where it lies.
         self.cpp_info.set_property("cmake_find_mode", "none")
         for name, libraries in {"tenet": ["pthread"], "data": ["z"]}.items():
             component = self.cpp_info.components[name]

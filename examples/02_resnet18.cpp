@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
                    {"images", "0", "training images to use, 0 for all"},
                    {"test-images", "0", "test images to use, 0 for all"},
                    {"batch-size", "32", "images in a step"},
-                   {"learning-rate", "0.05", "at the start; it falls to zero along a cosine"},
+                   {"learning-rate", "0.02", "at the start; it falls to zero along a cosine"},
                    {"save", "", "safetensors file to save the parameters to"}});
   const ExampleImages images = ExampleImages::load();
 

@@ -1,7 +1,6 @@
 // Imperative mode: the same forward on real tensors, line by line; each line may print, branch, or hold a breakpoint.
 #include <cmath>
 #include <iostream>
-
 #include <tenet/tenet.hpp>
 
 #include "common/json.hpp"
@@ -22,7 +21,7 @@ int main(int argc, char** argv) {
   DataLoader loader{GeneratedImages::train(long{batch_size} * steps), {.batch_size = batch_size, .shuffle = true}};
 
   const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f};
-  Imperative<Net> net(1);                                            // the seed fixes the first weights,
+  Imperative<Net> net(1);                                             // the seed fixes the first weights,
   Trainer<Net, CrossEntropy, Sgd, Image<1, 28, 28>> trainer(sgd, 1);  // so both begin with the same
 
   float largest_difference = 0, first_loss = 0, last_loss = 0;

@@ -1,6 +1,5 @@
 // Operations of one's own: an empty struct each, nothing is registered; gradients are checked by finite differences.
 #include <cmath>
-
 #include <tenet/tenet.hpp>
 
 #include "common/json.hpp"
@@ -77,7 +76,8 @@ int main(int argc, char** argv) {
       x[i] = before;
     }
     const float difference = (loss[0] - loss[1]) / (2 * h);
-    worst = std::fmax(worst, std::fabs(difference - gradient[static_cast<std::size_t>(i)]) / (1 + std::fabs(difference)));
+    worst =
+        std::fmax(worst, std::fabs(difference - gradient[static_cast<std::size_t>(i)]) / (1 + std::fabs(difference)));
   }
   std::printf("gradient against finite differences: largest relative error %.2g\n", worst);
   std::printf("%s", summary<Both, Features<columns>>().c_str());

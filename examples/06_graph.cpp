@@ -5,6 +5,7 @@
 #include "common/json.hpp"
 #include "common/options.hpp"
 #include "models/lenet.hpp"
+#include "models/resnet18.hpp"
 
 using namespace tenet;
 
@@ -24,23 +25,32 @@ void draw(Options& options) {
   const std::string prefix = options.text("prefix") + options.text("network");
   write(prefix + "_training.dot", Training::graph());
   write(prefix + "_inference.dot", graph<Net, Input>());
-  std::printf("\n%s", Training().summary().c_str());
+  std::printf("\n%s\n%s", Training().summary().c_str(), summary<Net, Input>().c_str());
 
-  using Program = typename Training::Training;  // every pass is a constant that a program may ask
+  using Program = typename Training::Training;  // the result of every pass is a constant that may be asked
+  int operations = 0;
+  for (const auto& node : Program::graph.nodes) operations += node.operation != nullptr;
+  std::printf("\ntraced %d nodes (%d merged, %d simplified away); %d live: %d forward, %d operations in all\n",
+              Program::trace.count, Program::trace.merged, Program::trace.simplified, Program::graph.count,
+              Program::graph.forward_count, operations);
+  std::printf("planned %ld floats a sample instead of %ld; %zu bytes of program\n", Program::plan.per_sample_floats,
+              Program::plan.unplanned_per_sample_floats, sizeof Program::lowered);
   options.write_json(Json()
                          .add("nodes", Program::graph.count)
+                         .add("operations", operations)
                          .add("steps", Program::lowered.used.steps)
-                         .add("merged", Program::trace.merged)
-                         .add("simplified", Program::trace.simplified)
-                         .add("floats_a_sample", static_cast<double>(Program::per_sample_floats))
+                         .add("planned_floats", static_cast<double>(Program::plan.per_sample_floats))
+                         .add("unplanned_floats", static_cast<double>(Program::plan.unplanned_per_sample_floats))
                          .text());
 }
 
 int main(int argc, char** argv) {
   Options options(argc, argv, "Writes the graphs of a network and prints its plan.",
-                  {{"network", "lenet", "lenet or mlp"}, {"prefix", "", "what the files' names begin with"}});
-  if (options.text("network") == "mlp")
-    draw<Mlp, Features<784>>(options);
-  else
-    draw<LeNet, Image<1, 28, 28>>(options);
+                  {{"network", "lenet", "mlp, lenet or resnet18"}, {"prefix", "", "what the files' names begin with"}});
+  const std::string& network = options.text("network");
+  if (network == "mlp") return draw<Mlp, Features<784>>(options), 0;
+  if (network == "lenet") return draw<LeNet, Image<1, 28, 28>>(options), 0;
+  if (network == "resnet18") return draw<ResNet18<>, Image<1, 28, 28>>(options), 0;
+  std::fprintf(stderr, "no network '%s'; there are mlp, lenet and resnet18\n", network.c_str());
+  return 2;
 }

@@ -1,9 +1,7 @@
-// Train here, run there: the parameters go through a safetensors file into a Model, which has no gradients, no optimizer
-// and no trainer; then one image at a time, timed.
-// test: --images 500 --epochs 1 --calls 2000
+// Train here, run there: the parameters go through a safetensors file into a Model, which has no gradients, no
+// optimizer and no trainer; then one image at a time, timed. test: --images 500 --epochs 1 --calls 2000
 #include <algorithm>
 #include <chrono>
-
 #include <tenet/tenet.hpp>
 
 #include "common/json.hpp"
@@ -27,7 +25,8 @@ int main(int argc, char** argv) {
                    {"file", "deployed.safetensors", "where the parameters go"}});
   train(options.text("file"), options.integer("images"), options.integer("epochs"));
 
-  Model<LeNet, Image<1, 28, 28>, Cpu<0, 1>> model(options.text("file"));  // one thread: the least latency for small nets
+  Model<LeNet, Image<1, 28, 28>, Cpu<0, 1>> model(
+      options.text("file"));  // one thread: the least latency for small nets
   std::vector<float> image(28 * 28);
   std::int32_t label = 0;
   const auto images = GeneratedImages::test(1000);
@@ -45,7 +44,9 @@ int main(int argc, char** argv) {
     each = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
   }
   std::sort(microseconds.begin(), microseconds.end());
-  const auto at = [&](double share) { return microseconds[static_cast<std::size_t>(share * (microseconds.size() - 1.0))]; };
+  const auto at = [&](double share) {
+    return microseconds[static_cast<std::size_t>(share * (microseconds.size() - 1.0))];
+  };
   const double accuracy = right / static_cast<double>(images.size());
   std::printf("accuracy on %ld drawn images %.3f\n", images.size(), accuracy);
   std::printf("one image: %.1f us at least, %.1f in the median, 99.9 %% within %.1f\n", at(0), at(0.5), at(0.999));

@@ -1,7 +1,6 @@
 // A small language model: a transformer that learns, character by character, sentences of a grammar, and writes some.
 // test: --steps 30 --characters 100
 #include <cmath>
-
 #include <tenet/tenet.hpp>
 
 #include "common/json.hpp"

@@ -1,7 +1,6 @@
 // Data of one's own: a data set is a struct with size, layout and read; transforms, batches and workers come with it.
 // test: --epochs 3
 #include <cmath>
-
 #include <tenet/tenet.hpp>
 
 #include "common/json.hpp"
@@ -12,6 +11,9 @@ using namespace tenet;
 /// Points on three spirals, computed when they are asked for. Workers call `read` at the same time, so it is const.
 class Spirals {
  public:
+  using Input = float;  // optional: with these, a network that takes other types does not compile
+  using Target = std::int32_t;
+
   Spirals(long count, std::uint64_t seed) : count_(count), seed_(seed) {}
 
   long size() const { return count_; }

@@ -14,16 +14,19 @@ int main(int argc, char** argv) {
                    {"epochs", "6", "passes over them"},
                    {"file", "best.safetensors", "where the best epoch's parameters go"}});
   Trainer<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>> trainer{{.learning_rate = 0.1f, .momentum = 0.9f}};
-  DataLoader training{GeneratedImages::train(options.integer("images")), {.batch_size = 32, .shuffle = true, .workers = 1}};
+  DataLoader training{GeneratedImages::train(options.integer("images")),
+                      {.batch_size = 32, .shuffle = true, .workers = 1}};
   DataLoader validation{GeneratedImages::test(1000), {.batch_size = 100}};
   std::vector<double> factors, accuracies;
   double smoothed_loss = -1, best = -1;
 
   FitOptions fit;
   fit.epochs = options.integer("epochs");
-  // Any callable that takes a TrainingPosition and gives the factor of the learning rate. This one joins two that exist.
+  // Any callable that takes a TrainingPosition and gives the factor of the learning rate. This one joins two that
+  // exist.
   fit.schedule = [&](const TrainingPosition& at) {
-    const float factor = LinearLR{.start = 0.1f, .end = 1.0f, .steps = 20}(at) * StepLR{.step_size = 3, .gamma = 0.2f}(at);
+    const float factor =
+        LinearLR{.start = 0.1f, .end = 1.0f, .steps = 20}(at)*StepLR{.step_size = 3, .gamma = 0.2f}(at);
     factors.push_back(factor);
     return factor;
   };

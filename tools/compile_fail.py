@@ -25,7 +25,7 @@ ARGUMENTS = {
 def compile_file(options: argparse.Namespace, extra: list[str]) -> tuple[int, list[str]]:
     with tempfile.TemporaryDirectory() as scratch:
         output = ["-o", f"{scratch}/object"] if options.compiler == "nvcc" else []
-        includes = ["-I", options.include, "-isystem", options.system_include]
+        includes = ["-I", options.include, *(["-isystem", options.system_include] if options.system_include else [])]
         command = [options.command, *ARGUMENTS[options.compiler], *includes, *extra, str(options.file), *output]
         result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     return result.returncode, result.stdout.splitlines()
@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--compiler", choices=list(ARGUMENTS), required=True)
     parser.add_argument("--command", required=True, help="the compiler's program")
     parser.add_argument("--include", required=True)
-    parser.add_argument("--system-include", required=True)
+    parser.add_argument("--system-include")
     options = parser.parse_args()
 
     if options.command.endswith("NOTFOUND"):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The published figures: tables of the documentation, generated from docs/figures/*.json.
 
-    tools/figures.py --measure   measures anew (./dev bench, a quarter of an hour) and writes the tables
+    tools/figures.py --measure   measures anew (./dev train, ./dev bench; a quarter of an hour) and writes the tables
     tools/figures.py             writes the tables from the files that are there
     tools/figures.py --check     fails if a table differs from its file
 
-A table stands between <!-- figures: NAME --> and <!-- end figures -->, where NAME is that of docs/figures/NAME.json.
+A table stands between <!-- figures: NAME --> and <!-- end figures -->, where NAME is that of docs/figures/NAME.json, or
+`training` for what the trainings found.
 """
 import argparse
 import datetime
@@ -19,13 +20,16 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "figures"
 PAGES = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md"]
-BENCHMARKS = ["hybrid", "compile"]
+BENCHMARKS = ["hybrid", "compile", "products"]
+TRAININGS = {"lenet": [], "resnet18": ["--images", "6000", "--epochs", "2"]}
 PLACE = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end figures -->)", re.DOTALL)
 
 
 def measure() -> None:
     """Runs the benchmarks and writes down when and on what kind of machine."""
     FIGURES.mkdir(exist_ok=True)
+    for name, arguments in TRAININGS.items():
+        subprocess.run(["./dev", "train", name, *arguments, "--json", FIGURES / f"{name}.json"], cwd=ROOT, check=True)
     for name in BENCHMARKS:  # a missed bar is a figure, too
         subprocess.run(["./dev", "bench", name, "--json", FIGURES / f"{name}.json"], cwd=ROOT)
     processor = pathlib.Path("/proc/cpuinfo").read_text()
@@ -40,14 +44,33 @@ def number(value: float) -> str:
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
-def table(name: str) -> str:
-    rows = json.loads((FIGURES / f"{name}.json").read_text())
-    about = json.loads((FIGURES / "about.json").read_text())
+def read(name: str):
+    return json.loads((FIGURES / f"{name}.json").read_text())
+
+
+def trainings() -> list[str]:
+    lines = ["| command | data | epochs | seconds an epoch | first and last loss | test accuracy |", "|---|---|---|---|---|---|"]
+    for name, arguments in TRAININGS.items():
+        found = read(name)
+        epochs = found["epochs"]
+        command = " ".join(["./dev train", name, *arguments])
+        lines.append(f"| `{command}` | {found['data']} | {len(epochs)} | {found['seconds'] / len(epochs):.1f} "
+                     f"| {epochs[0]['loss']:.3f}, {epochs[-1]['loss']:.3f} | {found['test_accuracy']:.4f} |")
+    return lines
+
+
+def benchmark(name: str) -> list[str]:
     lines = ["| what | unit | ours | others | bar |", "|---|---|---|---|---|"]
-    for row in rows:
+    for row in read(name):
         peers = ", ".join(f"{peer} {number(figure)}" for peer, figure in row["peers"].items())
         bar = "" if row["holds"] is None else f"{row['bar']}: {'holds' if row['holds'] else 'missed'}"
         lines.append(f"| {row['name']} | {row['unit']} | {number(row['ours'])} | {peers} | {bar} |")
+    return lines
+
+
+def table(name: str) -> str:
+    about = read("about")
+    lines = trainings() if name == "training" else benchmark(name)
     return "\n".join(lines) + f"\n\nMeasured on {about['date']}: {about['machine']}.\n"
 
 

@@ -3,6 +3,6 @@
 
 int main() {
   tenet::Trainer<LeNet, tenet::CrossEntropy, tenet::Sgd, tenet::Image<1, 28, 28>> trainer{{.learning_rate = 0.1f}};
-  const tenet::GeneratedImages images = tenet::GeneratedImages::train(256);
+  const tenet::TensorDataset images(std::vector<float>(256 * 28 * 28), {1, 28, 28}, std::vector<std::int32_t>(256));
   trainer.fit(tenet::DataLoader{images, {.batch_size = 32}});
 }

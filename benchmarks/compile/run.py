@@ -5,7 +5,7 @@ import sys
 from harness import ROOT, Cost, Row, arguments, cost_of, report
 
 HERE = pathlib.Path(__file__).resolve().parent
-OURS = ["g++", "-std=c++20", "-O2", "-I", str(ROOT / "include"), "-isystem", "/usr/include/eigen3"]
+OURS = ["g++", "-std=c++20", "-O2", "-I", str(ROOT / "include"), "-I", str(ROOT / "examples")]
 DLIB = ["g++", "-std=c++17", "-O2", "-DDLIB_NO_GUI_SUPPORT"]
 
 # Row -> our source, dlib's, and the bars on seconds and megabytes.

@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <string>
-
 #include <tenet/tenet.hpp>
 
 #include "images.hpp"
@@ -25,6 +24,6 @@ inline void report(Options& options, const char* network, const char* data, cons
   char rest[160];
   std::snprintf(rest, sizeof rest, "\"test_accuracy\": %.6f, \"test_loss\": %.6f, \"seconds\": %.3f}", test.accuracy,
                 test.loss, seconds);
-  options.write_json(std::string("{\"network\": \"") + network + "\", \"data\": \"" + data + "\", \"epochs\": [" + epochs +
-                     "], " + rest);
+  options.write_json(std::string("{\"network\": \"") + network + "\", \"data\": \"" + data + "\", \"epochs\": [" +
+                     epochs + "], " + rest);
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdio>
-
 #include <tenet/data/fashion_mnist.hpp>
 #include <tenet/data/generated_images.hpp>
 
@@ -11,7 +10,8 @@ struct ExampleImages {
   const char* name;
 
   static ExampleImages load() {
-    if (tenet::FashionMnist::available()) return {tenet::FashionMnist::train(), tenet::FashionMnist::test(), "Fashion-MNIST"};
+    if (tenet::FashionMnist::available())
+      return {tenet::FashionMnist::train(), tenet::FashionMnist::test(), "Fashion-MNIST"};
     std::fprintf(stderr,
                  "*** Fashion-MNIST is not in '%s' (Debian: apt install dataset-fashion-mnist).\n"
                  "*** Training on DRAWN shapes instead: the accuracy below says nothing about Fashion-MNIST.\n",

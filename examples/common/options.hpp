@@ -57,8 +57,8 @@ class Options {
   void help(std::FILE* to) const {
     std::fprintf(to, "%s\nusage: %s [--option value]…\n", summary_.c_str(), program_.c_str());
     for (const Option& option : options_)
-      std::fprintf(to, "  --%-16s %s%s%s%s\n", option.name.c_str(), option.meaning.c_str(), option.value.empty() ? "" : " (",
-                   option.value.c_str(), option.value.empty() ? "" : ")");
+      std::fprintf(to, "  --%-16s %s%s%s%s\n", option.name.c_str(), option.meaning.c_str(),
+                   option.value.empty() ? "" : " (", option.value.c_str(), option.value.empty() ? "" : ")");
   }
   [[noreturn]] void stop(const std::string& what) const {
     std::fprintf(stderr, "%s\n", what.c_str());

@@ -3,12 +3,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tenet/core/random.hpp>
 #include <vector>
 
-#include <tenet/core/random.hpp>
-
-/// Text for language models that ships as code: sentences of a small grammar, "these old cats chase a small fox.". Verbs
-/// agree with their subject and determiners with their noun, so a model has to look some words back.
+/// Text for language models that ships as code: sentences of a small grammar, "these old cats chase a small fox.".
+/// Verbs agree with their subject and determiners with their noun, so a model has to look some words back.
 namespace sentences {
 
 /// Codes of characters: ' ', '.', 'a' … 'z'.
@@ -64,7 +63,8 @@ inline bool follows_grammar(std::string_view sentence) {
         take(rest, adjectives, " ");
         return take(rest, nouns, (many ? "s" : "") + ending);
       };
-      if (phrase(several, " ") && take(rest, verbs, several ? " " : "s ") && phrase(several_objects, "") && rest.empty())
+      if (phrase(several, " ") && take(rest, verbs, several ? " " : "s ") && phrase(several_objects, "") &&
+          rest.empty())
         return true;
     }
   return false;

@@ -1,8 +1,7 @@
 #pragma once
 
-#include <type_traits>
-
 #include <tenet/tenet.hpp>
+#include <type_traits>
 
 /// The deep residual networks of He et al. (arXiv 1512.03385), table 1, for images of 3 channels.
 namespace resnet {
@@ -10,7 +9,8 @@ namespace resnet {
 template <int In, int Middle, int Step>
 struct Bottleneck {
   using NoBias = tenet::Bias<false>;
-  using Shortcut = tenet::Sequential<tenet::Conv2d<In, 4 * Middle, 1, tenet::Stride<Step>, NoBias>, tenet::BatchNorm2d<4 * Middle>>;
+  using Shortcut =
+      tenet::Sequential<tenet::Conv2d<In, 4 * Middle, 1, tenet::Stride<Step>, NoBias>, tenet::BatchNorm2d<4 * Middle>>;
   tenet::Conv2d<In, Middle, 1, NoBias> conv1;
   tenet::BatchNorm2d<Middle> bn1;
   tenet::Conv2d<Middle, Middle, 3, tenet::Padding<1>, tenet::Stride<Step>, NoBias> conv2;

@@ -1,11 +1,10 @@
 #pragma once
 
+#include <tenet/tenet.hpp>
 #include <type_traits>
 
-#include <tenet/tenet.hpp>
-
-/// A residual unit: two 3x3 convolutions with batch norm, beside them the input, or a 1x1 convolution of it where channels
-/// or stride change (He et al., arXiv 1512.03385).
+/// A residual unit: two 3x3 convolutions with batch norm, beside them the input, or a 1x1 convolution of it where
+/// channels or stride change (He et al., arXiv 1512.03385).
 template <int In, int Out, int Step = 1>
 struct ResidualUnit {
   tenet::Conv2d<In, Out, 3, tenet::Padding<1>, tenet::Stride<Step>> conv1;
@@ -19,8 +18,8 @@ struct ResidualUnit {
   }
 };
 
-/// The ResNet-18 variant for small images: a 3x3 stem with batch norm and ReLU, no max pooling, four stages of two units
-/// with 64, 128, 256 and 512 channels, global average pooling, one fully connected layer.
+/// The ResNet-18 variant for small images: a 3x3 stem with batch norm and ReLU, no max pooling, four stages of two
+/// units with 64, 128, 256 and 512 channels, global average pooling, one fully connected layer.
 template <int Channels = 1, int Classes = 10>
 struct ResNet18
     : tenet::Sequential<

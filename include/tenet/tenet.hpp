@@ -1,5 +1,8 @@
 #pragma once
 
+// First, so that a message about a mistake begins with few lines of includes.
+#include <tenet/ops/mistake.hpp>
+
 /// The whole library but for its optional components (`tenet/data/fashion_mnist.hpp` needs zlib).
 #include <tenet/data/generated_images.hpp>
 #include <tenet/data/transform.hpp>

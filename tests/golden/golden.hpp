@@ -7,9 +7,8 @@
 #include <map>
 #include <sstream>
 #include <string>
-#include <vector>
-
 #include <tenet/tenet.hpp>
+#include <vector>
 
 /// Golden values of PyTorch, written by make_golden.py, and the formula that weights, inputs and targets come from.
 namespace golden {
@@ -114,7 +113,8 @@ inline void check_digest(const std::string& key, const float* tensor, long size,
   const double mean = expected[1] / static_cast<double>(size);
   for (long i = 0; i < 6; ++i) {
     const double element = expected[static_cast<std::size_t>(2 + i)];
-    INFO("element " << (i * 7919 + 3) % size << ": expected " << element << ", found " << tensor[(i * 7919 + 3) % size]);
+    INFO("element " << (i * 7919 + 3) % size << ": expected " << element << ", found "
+                    << tensor[(i * 7919 + 3) % size]);
     CHECK(std::fabs(tensor[(i * 7919 + 3) % size] - element) <= tolerance * (std::fabs(element) + mean));
   }
 }
@@ -147,8 +147,8 @@ struct Tolerance {
 /// Trains `steps` steps as make_golden.py does and compares losses, gradients of the first step, weights and statistics
 /// at the end and the outputs in evaluation mode.
 template <class Net, class Loss, class Input, class Device, class Optimizer>
-void run(const std::string& name, int batch, int steps, Optimizer optimizer, Tolerance tolerance = {}, int input_limit = 0,
-         int target_limit = 0) {
+void run(const std::string& name, int batch, int steps, Optimizer optimizer, Tolerance tolerance = {},
+         int input_limit = 0, int target_limit = 0) {
   using Trainer = tenet::Trainer<Net, Loss, Optimizer, Input, Device>;
   Trainer trainer{optimizer};
   initialize(trainer.weights());

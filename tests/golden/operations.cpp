@@ -16,11 +16,11 @@ void check(const std::string& name, golden::Tolerance tolerance = {}) {
 using Picture = Image<2, 9, 7>;
 using Rows = Sequence<5, 8>;
 
-struct PooledByMaximum : Sequential<Conv2d<2, 3, 3, Padding<1>>, MaxPool2d<3, Stride<2>, Padding<1>>, Conv2d<3, 2, 1>> {};
+struct PooledByMaximum : Sequential<Conv2d<2, 3, 3, Padding<1>>, MaxPool2d<3, Stride<2>, Padding<1>>, Conv2d<3, 2, 1>> {
+};
 struct PooledByMean : Sequential<Conv2d<2, 3, 3, Padding<1>>, AvgPool2d<3, Stride<2>, Padding<1>>, Conv2d<3, 2, 1>> {};
 struct Convolutions : Sequential<Conv2d<2, 3, 3, Padding<1>>, Tanh, Conv2d<3, 4, 3, Stride<2>, Padding<1>>> {};
-struct Normalized
-    : Sequential<Conv2d<2, 3, 3, Padding<1>, Bias<false>>, BatchNorm2d<3>, Tanh, Conv2d<3, 2, 1>> {};
+struct Normalized : Sequential<Conv2d<2, 3, 3, Padding<1>, Bias<false>>, BatchNorm2d<3>, Tanh, Conv2d<3, 2, 1>> {};
 struct NormalizedRows : Sequential<Linear<8, 6>, LayerNorm<6>, Linear<6, 8>> {};
 struct Words : Sequential<Embedding<11, 6>, GELU, Linear<6, 9>> {};
 struct Distributions : Sequential<Linear<8, 6>, GELU, Linear<6, 8>, Softmax> {};
@@ -89,7 +89,8 @@ TEST_CASE("scaled dot product attention") {
 
 TEST_CASE("optimizers") {
   check_optimizer("sgd", Sgd{.learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.05f});
-  check_optimizer("adam", Adam{.learning_rate = 0.01f, .beta1 = 0.8f, .beta2 = 0.99f, .epsilon = 1e-6f, .weight_decay = 0.1f});
+  check_optimizer("adam",
+                  Adam{.learning_rate = 0.01f, .beta1 = 0.8f, .beta2 = 0.99f, .epsilon = 1e-6f, .weight_decay = 0.1f});
   check_optimizer("adamw",
                   AdamW{.learning_rate = 0.01f, .beta1 = 0.8f, .beta2 = 0.99f, .epsilon = 1e-6f, .weight_decay = 0.1f});
 }

@@ -9,8 +9,8 @@ using traced::ResultOf;
 namespace {
 constexpr auto added = [](auto a, auto b) { return a + b; };
 template <class A, class B, class Result>
-inline constexpr bool gives = std::is_same_v<ResultOf<decltype(added), A, B>, Result> &&
-                              std::is_same_v<ResultOf<decltype(added), B, A>, Result>;
+inline constexpr bool gives =
+    std::is_same_v<ResultOf<decltype(added), A, B>, Result> && std::is_same_v<ResultOf<decltype(added), B, A>, Result>;
 static_assert(gives<Batched<3>, Batched<3>, Batched<3>>);
 static_assert(gives<Batched<2, 3>, Fixed<3>, Batched<2, 3>>);
 static_assert(gives<Batched<2, 3>, Fixed<2, 1>, Batched<2, 3>>);
@@ -50,9 +50,9 @@ struct Broadcasts {
   Parameter<Fixed<2, 1, 4>, Constant<1>> irregular;
   Parameter<Fixed<1, 3, 1>, Constant<1>> middle;
   constexpr auto forward(auto x) const {
-    const auto a = x * full.in(x) + row.in(x) * column.in(x);
+    const auto a = x * full.in(x) + row.in(x)*column.in(x);
     const auto b = (a - channel.in(x)) / (scalar.in(x) + irregular.in(x));
-    return tanh(b * middle.in(x) - irregular.in(x) / (row.in(x) * a));
+    return tanh(b * middle.in(x)-irregular.in(x) / (row.in(x)*a));
   }
 };
 
@@ -61,10 +61,10 @@ struct BatchedBroadcasts {
   Parameter<Fixed<2, 3>, Constant<1>> a;
   Parameter<Fixed<3>, Constant<1>> b;
   constexpr auto forward(auto x) const {
-    const auto y = x * a.in(x);                                  // (batch, 2, 3)
-    const auto row = sum_keep<1>(y) * b.in(x);                   // (batch, 1, 3): irregular in y
-    const auto column = sum_keep<2>(y);                          // (batch, 2, 1)
-    const auto one = sum<1, 2>(y);                               // (batch)
+    const auto y = x * a.in(x);                 // (batch, 2, 3)
+    const auto row = sum_keep<1>(y) * b.in(x);  // (batch, 1, 3): irregular in y
+    const auto column = sum_keep<2>(y);         // (batch, 2, 1)
+    const auto one = sum<1, 2>(y);              // (batch)
     return tanh(y * row + column * row - one / (2 + column * column) + reshape<2, 1>(column) * b.in(x));
   }
 };
@@ -81,7 +81,7 @@ struct Shared {
 struct Constants {
   Parameter<Fixed<4>, Constant<1>> a;
   constexpr auto forward(auto x) const {
-    const auto y = a.in(x) * x;
+    const auto y = a.in(x)*x;
     return tanh(-(2 * y + 1) / 3 - (1 - y) * 0.5 + 4 / (2 + y)) * a.in(x);
   }
 };

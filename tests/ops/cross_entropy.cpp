@@ -7,8 +7,8 @@ using namespace tenet;
 
 namespace {
 constexpr auto loss = [](auto scores, auto labels) { return cross_entropy(scores, labels); };
-static_assert(std::is_same_v<traced::ResultOf<decltype(loss), Batched<5>, BatchOfInt<>>, Scalar>);
-static_assert(std::is_same_v<traced::ResultOf<decltype(loss), Batched<7, 5>, BatchOfInt<7>>, Scalar>);
+static_assert(std::is_same_v<traced::ResultOf<decltype(loss), Batched<5>, BatchedInt<>>, Scalar>);
+static_assert(std::is_same_v<traced::ResultOf<decltype(loss), Batched<7, 5>, BatchedInt<7>>, Scalar>);
 
 struct Classifier {
   Parameter<Fixed<4>, Constant<1>> before;

@@ -50,7 +50,7 @@ TEST_CASE("a mask has zeros with the given probability and keeps the mean") {
     sum += value;
   }
   CHECK(std::abs(zeros - 0.3 * count) < 4 * std::sqrt(0.3 * 0.7 * count));
-  CHECK(loss == Approx(sum / count));  // forward and backward used one mask
+  CHECK(loss == Approx(sum / count).epsilon(1e-4));  // forward and backward used one mask
 }
 
 TEST_CASE("steps, seeds and places have masks of their own; a seed gives its masks again") {

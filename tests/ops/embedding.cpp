@@ -8,13 +8,13 @@ using namespace tenet;
 namespace {
 constexpr auto look_up = [](auto tokens, auto table) { return embedding(tokens, table); };
 static_assert(std::is_same_v<traced::ResultOf<decltype(look_up), Tokens<7>, Fixed<10, 3>>, Batched<7, 3>>);
-static_assert(std::is_same_v<traced::ResultOf<decltype(look_up), BatchOfInt<>, Fixed<10, 3>>, Batched<3>>);
+static_assert(std::is_same_v<traced::ResultOf<decltype(look_up), BatchedInt<>, Fixed<10, 3>>, Batched<3>>);
 
 struct Words {
   Parameter<Fixed<6, 3>, Constant<1>> table;
   Parameter<Fixed<6, 3>, Constant<1>> unused;
   Linear<3, 2> after;
-  constexpr auto forward(auto tokens) const { return after(tanh(embedding(tokens, table.in(tokens) * 2))); }
+  constexpr auto forward(auto tokens) const { return after(tanh(embedding(tokens, table.in(tokens)*2))); }
 };
 }  // namespace
 

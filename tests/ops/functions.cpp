@@ -6,8 +6,9 @@
 using namespace tenet;
 
 namespace {
-static_assert(std::is_same_v<traced::ResultOf<decltype([](auto a, auto b) { return maximum(a, b); }), Batched<2, 1>, Fixed<3>>,
-                             Batched<2, 3>>);
+static_assert(
+    std::is_same_v<traced::ResultOf<decltype([](auto a, auto b) { return maximum(a, b); }), Batched<2, 1>, Fixed<3>>,
+                   Batched<2, 3>>);
 static_assert(traced::count<[](auto x) { return square(x) + square(x); }> == 2);
 static_assert(traced::count<[](auto x) { return x * square(constant(x, 3.0f)); }> == 1);
 
@@ -16,7 +17,8 @@ struct Functions {
   Parameter<Scalar, Constant<1>> after;
   constexpr auto forward(auto x) const {
     return tanh(exp(x * exp_.in(x)) + log(x * log_.in(x)) - sqrt(x * sqrt_.in(x)) * rsqrt(x * rsqrt_.in(x)) +
-                square(x * square_.in(x))) * after.in(x);
+                square(x * square_.in(x))) *
+           after.in(x);
   }
 };
 
@@ -24,7 +26,7 @@ struct Choices {
   Parameter<Fixed<6>, Constant<1>> abs_, first, second, third;
   constexpr auto forward(auto x) const {
     const auto a = x * first.in(x), b = x + second.in(x);
-    return tanh(abs(x * abs_.in(x)) + maximum(a, b) * third.in(x) - minimum(a, b) * minimum(a, third.in(x)));
+    return tanh(abs(x * abs_.in(x)) + maximum(a, b) * third.in(x)-minimum(a, b) * minimum(a, third.in(x)));
   }
 };
 
@@ -32,7 +34,9 @@ struct Choices {
 struct BroadcastChoice {
   Parameter<Fixed<5>, Constant<1>> a;
   Parameter<Scalar, Constant<1>> b;
-  constexpr auto forward(auto x) const { return tanh(maximum(x * a.in(x), b.in(x) * 0.1) + minimum(b.in(x), x * a.in(x))); }
+  constexpr auto forward(auto x) const {
+    return tanh(maximum(x * a.in(x), b.in(x)*0.1) + minimum(b.in(x), x * a.in(x)));
+  }
 };
 
 struct Ties {

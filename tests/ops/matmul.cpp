@@ -15,8 +15,9 @@ static_assert(std::is_same_v<Product<false, true, Batched<5, 3>, Fixed<4, 3>>, B
 static_assert(std::is_same_v<Product<false, false, Batched<2, 5, 3>, Batched<2, 3, 4>>, Batched<2, 5, 4>>);
 static_assert(std::is_same_v<Product<true, true, Batched<3, 5>, Batched<4, 3>>, Batched<5, 4>>);
 static_assert(std::is_same_v<Product<false, false, Fixed<2, 3>, Fixed<3, 4>>, Fixed<2, 4>>);
-static_assert(traced::Inference<traced::Function<[](auto x) { return matmul<false, true>(x, x); }>, Batched<3, 4>>::flops ==
-              Cost{2 * 3 * 3 * 4, 0});
+static_assert(
+    traced::Inference<traced::Function<[](auto x) { return matmul<false, true>(x, x); }>, Batched<3, 4>>::flops.at(5) ==
+    5 * 2 * 3 * 3 * 4);
 
 // One matrix for the whole batch, given either way.
 struct SharedFactor {
@@ -44,16 +45,20 @@ struct Rectangular {
   Parameter<Fixed<2, 4>, Constant<1>> a;
   Parameter<Fixed<4, 3>, Constant<1>> b;
   constexpr auto forward(auto x) const {
-    const auto lhs = tanh(x * a.in(x));                             // (batch, 2, 4)
-    const auto rhs = matmul(transpose<1, 2>(x * a.in(x)), tanh(x)); // (batch, 4, 4)
-    const auto wide = matmul(rhs, b.in(x));                         // (batch, 4, 3)
+    const auto lhs = tanh(x * a.in(x));                              // (batch, 2, 4)
+    const auto rhs = matmul(transpose<1, 2>(x * a.in(x)), tanh(x));  // (batch, 4, 4)
+    const auto wide = matmul(rhs, b.in(x));                          // (batch, 4, 3)
     const auto left = [&] {
-      if constexpr (TransposeLhs) return transpose<1, 2>(lhs);
-      else return lhs;
+      if constexpr (TransposeLhs)
+        return transpose<1, 2>(lhs);
+      else
+        return lhs;
     }();
     const auto right = [&] {
-      if constexpr (TransposeRhs) return transpose<1, 2>(wide);
-      else return wide;
+      if constexpr (TransposeRhs)
+        return transpose<1, 2>(wide);
+      else
+        return wide;
     }();
     return tanh(matmul<TransposeLhs, TransposeRhs>(left, right));
   }

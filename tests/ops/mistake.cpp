@@ -1,14 +1,14 @@
 #include "tenet/ops/mistake.hpp"
 
+#include <catch2/catch.hpp>
 #include <string>
 
 #include "../support/traced.hpp"
 
-#include <catch2/catch.hpp>
-
 using namespace tenet;
 
-// The sentences that a compiler prints are held by tests/compile_fail; here: what is recorded while a network is traced.
+// The sentences that a compiler prints are held by tests/compile_fail; here: what is recorded while a network is
+// traced.
 namespace {
 template <class Net, class Input>
 constexpr MistakeRecord mistake_of() {
@@ -38,7 +38,8 @@ static_assert(mistake_of<Sound, Features<4>>().kind == Mistake::none);
 static_assert(mistake_of<Sequential<Conv2d<3, 4, 3>>, Image<1, 8, 8>>().kind == Mistake::channels);
 static_assert(mistake_of<Sequential<Conv2d<1, 4, 9>>, Image<1, 8, 8>>().kind == Mistake::kernel);
 static_assert(mistake_of<Sequential<Conv2d<1, 4, 3>>, Features<8>>().kind == Mistake::rank);
-static_assert(mistake_of<traced::Function<[](auto x) { return reshape<5>(x); }>, Features<8>>().kind == Mistake::reshape);
+static_assert(mistake_of<traced::Function<[](auto x) { return reshape<5>(x); }>, Features<8>>().kind ==
+              Mistake::reshape);
 }  // namespace
 
 TEST_CASE("the first mistake is recorded, with its layer and its line") {

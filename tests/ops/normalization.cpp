@@ -7,19 +7,19 @@ using namespace tenet;
 
 namespace {
 constexpr auto channel_variance = [](auto x) { return moments<0, 2, 3>(x).variance; };
-constexpr auto row_mean = [](auto x) { return moments<-1>(x).mean; };
+constexpr auto mean_of_rows = [](auto x) { return moments<-1>(x).mean; };
 static_assert(std::is_same_v<traced::ResultOf<decltype(channel_variance), Image<3, 4, 5>>, Fixed<3, 1, 1>>);
-static_assert(std::is_same_v<traced::ResultOf<decltype(row_mean), Batched<4, 5>>, Batched<4, 1>>);
+static_assert(std::is_same_v<traced::ResultOf<decltype(mean_of_rows), Batched<4, 5>>, Batched<4, 1>>);
 
-// Batch norm and layer norm in the middle, their moments used a second time: the derived gradient has to follow the mean
-// and the variance too.
+// Batch norm and layer norm in the middle, their moments used a second time: the derived gradient has to follow the
+// mean and the variance too.
 struct Norms {
   Parameter<Fixed<2, 3, 4>, Constant<1>> before;
   Parameter<Fixed<2, 1, 1>, Constant<1>> scale, shift;
   constexpr auto forward(auto x) const {
     const auto y = x * before.in(x);
     const auto [mean, variance] = moments<0, 2, 3>(y);
-    const auto z = normalize(y, mean, scale.in(x) * rsqrt(variance + 0.1f), shift.in(x));
+    const auto z = normalize(y, mean, scale.in(x)*rsqrt(variance + 0.1f), shift.in(x));
     const auto [row_mean, row_variance] = moments<-1>(z);
     return tanh((z - row_mean) * rsqrt(row_variance + 0.1f) + variance * row_mean + mean);
   }

@@ -7,16 +7,19 @@ using namespace tenet;
 
 namespace {
 using traced::ResultOf;
-static_assert(std::is_same_v<ResultOf<decltype([](auto x) { return max_pool2d<2>(x); }), Image<3, 9, 8>>, Batched<3, 4, 4>>);
-static_assert(std::is_same_v<ResultOf<decltype([](auto x) { return avg_pool2d<3, 2, 1>(x); }), Image<3, 9, 8>>, Batched<3, 5, 4>>);
-static_assert(std::is_same_v<ResultOf<decltype([](auto x) { return global_avg_pool2d(x); }), Image<3, 9, 8>>, Batched<3>>);
+static_assert(
+    std::is_same_v<ResultOf<decltype([](auto x) { return max_pool2d<2>(x); }), Image<3, 9, 8>>, Batched<3, 4, 4>>);
+static_assert(std::is_same_v<ResultOf<decltype([](auto x) { return avg_pool2d<3, 2, 1>(x); }), Image<3, 9, 8>>,
+                             Batched<3, 5, 4>>);
+static_assert(
+    std::is_same_v<ResultOf<decltype([](auto x) { return global_avg_pool2d(x); }), Image<3, 9, 8>>, Batched<3>>);
 
 struct Pooled {
   Parameter<Fixed<2, 5, 4>, Constant<1>> maximum, mean, all;
   Parameter<Fixed<2, 1, 1>, Constant<1>> after;
   constexpr auto forward(auto x) const {
     const auto largest = max_pool2d<3, 2, 1>(x * maximum.in(x)), average = avg_pool2d<3, 2, 1>(x * mean.in(x));
-    return tanh(largest * after.in(x) - average * largest + reshape<2, 1, 1>(global_avg_pool2d(x * all.in(x))));
+    return tanh(largest * after.in(x)-average * largest + reshape<2, 1, 1>(global_avg_pool2d(x * all.in(x))));
   }
 };
 

@@ -28,13 +28,16 @@ struct Sums {
   Parameter<Fixed<4>, Constant<1>> b;
   constexpr auto forward(auto x) const {
     const auto y = tanh(x * a.in(x));
-    const auto all = sum(y), batch = sum<0>(y);
-    const auto channels = mean_keep<0, 2, 3>(y), rows = mean_keep<-1>(y), columns = sum_keep<1, 2>(y * b.in(x));
-    const auto middle = mean_keep<0, 2>(y), samples = mean<1, 2, 3>(y);
+    const auto all = sum(y);
+    const auto batch = sum<0>(y);
+    const auto channels = mean_keep<0, 2, 3>(y);
+    const auto rows = mean_keep<-1>(y);
+    const auto columns = sum_keep<1, 2>(y * b.in(x));
+    const auto middle = mean_keep<0, 2>(y);
+    const auto samples = mean<1, 2, 3>(y);
     return tanh(y * channels + rows * columns - batch * 0.1 * middle) + tanh(all * 0.1) * y + samples * y;
   }
 };
-
 
 struct Centered {
   constexpr auto forward(auto x) const { return x - mean_keep<0>(x); }

@@ -29,10 +29,11 @@ struct Shapes {
   Parameter<Fixed<3, 2>, Constant<1>> b;
   constexpr auto forward(auto x) const {
     const auto y = tanh(x * a.in(x));
-    const auto turned = transpose<1, 3>(y);                               // (4, 3, 2)
+    const auto turned = transpose<1, 3>(y);                                                  // (4, 3, 2)
     const auto parts = narrow<1, 1, 2>(turned) * transpose<0, 1>(transpose<0, 1>(b.in(x)));  // (2, 3, 2)
     const auto joined = concatenate<3>(parts, narrow<3, 1, 2>(y), narrow<3, 0, 1>(y));       // (2, 3, 5)
-    return tanh(concatenate<1>(joined, reshape<1, 3, 5>(narrow<1, 0, 1>(joined))) * reshape<3, 1>(narrow<1, 1, 1>(b.in(x))));
+    return tanh(concatenate<1>(joined, reshape<1, 3, 5>(narrow<1, 0, 1>(joined))) *
+                reshape<3, 1>(narrow<1, 1, 1>(b.in(x))));
   }
 };
 

@@ -6,13 +6,15 @@
 using namespace tenet;
 
 namespace {
-static_assert(std::is_same_v<traced::ResultOf<decltype([](auto x) { return softmax(x); }), Batched<3, 4>>, Batched<3, 4>>);
+static_assert(
+    std::is_same_v<traced::ResultOf<decltype([](auto x) { return softmax(x); }), Batched<3, 4>>, Batched<3, 4>>);
 
 struct Softmaxes {
   Parameter<Fixed<4, 4>, Constant<1>> plain, causal, logarithmic;
   Linear<4, 3> after;
   constexpr auto forward(auto x) const {
-    return after(softmax(x * plain.in(x)) * causal_softmax(x + causal.in(x)) - 0.2 * log_softmax(x * logarithmic.in(x)));
+    return after(softmax(x * plain.in(x)) * causal_softmax(x + causal.in(x)) -
+                 0.2 * log_softmax(x * logarithmic.in(x)));
   }
 };
 

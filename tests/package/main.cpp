@@ -18,7 +18,8 @@ int main() {
   float last = first;
   for (int step = 2; step <= 300; ++step) {
     last = trainer.step(x, y, 32).loss;
-    if (step % 100 == 0) std::printf("step %d: loss %.5f (first %.5f)\n", step, static_cast<double>(last), static_cast<double>(first));
+    if (step % 100 == 0)
+      std::printf("step %d: loss %.5f (first %.5f)\n", step, static_cast<double>(last), static_cast<double>(first));
   }
   const float one = 1.0f;
   std::printf("sin(1) = %.3f\n", static_cast<double>(trainer.predict(&one, 1)[0]));

@@ -4,9 +4,8 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
-#include <vector>
-
 #include <tenet/tenet.hpp>
+#include <vector>
 
 /// The law of every differentiable operation: its gradient is that of a central finite difference.
 ///
@@ -40,11 +39,11 @@ struct Nothing {
 
 /// How the check is done.
 struct Options {
-  float low = -1, high = 1;     ///< parameters and inputs are uniform in between
-  float step = 1e-2f;           ///< of the finite difference
-  double tolerance = 2e-3;      ///< error relative to the largest element of the tensor's gradient, plus 2e-5
-  int token_limit = 1;          ///< inputs that are integers are below
-  bool zero_gradient = false;   ///< the law is that no gradient flows to parameters named unused…
+  float low = -1, high = 1;    ///< parameters and inputs are uniform in between
+  float step = 1e-2f;          ///< of the finite difference
+  double tolerance = 2e-3;     ///< error relative to the largest element of the tensor's gradient, plus 2e-5
+  int token_limit = 1;         ///< inputs that are integers are below
+  bool zero_gradient = false;  ///< the law is that no gradient flows to parameters named unused…
 };
 
 template <class Element>
@@ -59,8 +58,8 @@ std::vector<Element> sample(long size, std::uint64_t stream, const Options& opti
   return result;
 }
 
-/// Checks every parameter of Net, for batches of 1 and 3: gradients against (loss(p + h) - loss(p - h)) / 2h. A gradient
-/// must not be zero throughout; that of a parameter whose name begins with "unused" must be.
+/// Checks every parameter of Net, for batches of 1 and 3: gradients against (loss(p + h) - loss(p - h)) / 2h. A
+/// gradient must not be zero throughout; that of a parameter whose name begins with "unused" must be.
 template <class Net, class Input, class Loss = WeightedSum, class Device = tenet::Reference>
 void check_gradients(const Options& options = {}) {
   using Trainer = tenet::Trainer<Net, Loss, Nothing, Input, Device>;
@@ -90,7 +89,8 @@ void check_gradients(const Options& options = {}) {
       const std::string name(path.view());
       const auto values = trainer.weights()[name];
       loss();
-      const std::vector<float> gradient(trainer.gradients() + slot.offset, trainer.gradients() + slot.offset + values.size());
+      const std::vector<float> gradient(trainer.gradients() + slot.offset,
+                                        trainer.gradients() + slot.offset + values.size());
       double largest = 0, worst = 0;
       std::size_t where = 0;
       for (const float g : gradient) largest = std::fmax(largest, std::fabs(g));

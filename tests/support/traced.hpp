@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string_view>
-
 #include <tenet/tenet.hpp>
 
 /// What static tests ask: the type of an expression of symbols, and what its graph looks like.

@@ -45,6 +45,7 @@ template <Text text>
 consteval auto fixed_string() {
   FixedString<static_cast<std::size_t>(text.size) + 1> result;
   for (int i = 0; i < text.size; ++i) result.text[i] = text.text[i];
+  result.text[text.size] = '\0';  // clang prints an array as a string only if its last element has been written
   return result;
 }
 

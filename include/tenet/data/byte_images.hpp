@@ -16,6 +16,9 @@ namespace tenet {
 /// Images kept as bytes, with labels, and read as float: x = (byte / 255 - mean) / deviation; copies share the memory.
 class ByteImages {
  public:
+  using Input = float;
+  using Target = std::int32_t;
+
   /// `pixels` holds labels.size() images of channels x rows x columns; throws `Error` if it does not, or if a label is
   /// not below `classes`.
   ByteImages(const std::string& name, std::vector<unsigned char> pixels, std::vector<unsigned char> labels,

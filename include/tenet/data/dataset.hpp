@@ -75,6 +75,9 @@ struct SampleLayout {
 /// A data set may also have `read(index, epoch, input, target)`, for samples which differ from epoch to epoch
 /// (augmentation); `read_sample` prefers it.
 ///
+/// A data set may say its element types, `using Input = float` and `using Target = std::int32_t`; then one that does not
+/// fit a network is refused at compile time.
+///
 /// A stream without a size is a second concept beside this one: `layout()` and `bool next(void* input, void* target)`,
 /// false at the end, split over workers by `shard(worker, workers)`. The loader's queue asks only for "fill this slot
 /// with batch b", so a stream needs another source for it, and no change to the queue nor to `Batch`.
@@ -117,14 +120,30 @@ template <class D>
   requires requires { D::map_depth; }
 inline constexpr int map_depth<D> = D::map_depth;
 
+// The element types of another data set, if it says them.
+template <class D>
+struct ElementsOf {};
+template <class D>
+  requires requires {
+    typename D::Input;
+    typename D::Target;
+  }
+struct ElementsOf<D> {
+  using Input = typename D::Input;
+  using Target = typename D::Target;
+};
+
 }  // namespace detail
 
 /// A data set held in memory; copies share the memory.
 ///
 /// `inputs` has n x input_extents elements and `targets` n x target_extents, for the same n; throws `Error` otherwise.
-template <class Input = float, class Target = std::int32_t>
+template <class Input_ = float, class Target_ = std::int32_t>
 class TensorDataset {
  public:
+  using Input = Input_;
+  using Target = Target_;
+
   TensorDataset(std::vector<Input> inputs, std::vector<int> input_extents, std::vector<Target> targets,
                 std::vector<int> target_extents = {})
       : layout_{std::move(input_extents), data_kind<Input>, std::move(target_extents), data_kind<Target>} {
@@ -169,7 +188,7 @@ class TensorDataset {
 
 /// Some samples of a data set: a range, or those of a list in its order.
 template <Dataset D>
-class Subset {
+class Subset : public detail::ElementsOf<D> {
  public:
   /// Samples `begin` to `end - 1`; `Subset(dataset, 0, n)` are the first n. Throws `Error` if the range does not fit.
   Subset(D dataset, long begin, long end) : dataset_(std::move(dataset)), begin_(begin), size_(end - begin) {

@@ -47,7 +47,7 @@ struct SampleView {
 /// a map over a map draws other numbers than the one below, even with the same seed. The transform is called from
 /// several threads at once, through a const reference.
 template <Dataset D, class Transform>
-class Map {
+class Map : public detail::ElementsOf<D> {
  public:
   Map(D dataset, Transform transform, std::uint64_t seed = 0)
       : dataset_(std::move(dataset)), transform_(std::move(transform)), seed_(epoch_seed(seed, map_depth)) {}

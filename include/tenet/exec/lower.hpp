@@ -1,10 +1,9 @@
 #pragma once
 
 #include <array>
-#include <utility>
-
 #include <tenet/device/arguments.hpp>
 #include <tenet/graph/memory_plan.hpp>
+#include <utility>
 
 namespace tenet {
 
@@ -143,8 +142,8 @@ struct LoweringPass {
     return call;
   }
 
-  /// The region of `root` as a call; `space` is the type over which it is evaluated. In front of a sum the value of node
-  /// `summed` is what counts, else the stored values are written.
+  /// The region of `root` as a call; `space` is the type over which it is evaluated. In front of a sum the value of
+  /// node `summed` is what counts, else the stored values are written.
   constexpr int region(int root, const TensorInfo& space, Role role, int summed, long block) {
     RegionCall call = begin(space, block);
     RegionProgram<Device> program;
@@ -248,7 +247,8 @@ constexpr LoweredSize room_for(const G& graph, const Fusion<G::count>& fusion, c
 }
 
 template <LoweredSize room, class G, class Plan>
-constexpr auto lower(const G& graph, const Fusion<G::count>& fusion, const Schedule<G::count>& order, const Plan& plan) {
+constexpr auto lower(const G& graph, const Fusion<G::count>& fusion, const Schedule<G::count>& order,
+                     const Plan& plan) {
   return detail::LoweringPass<G, Plan, room>{graph, fusion, plan}.run(order);
 }
 

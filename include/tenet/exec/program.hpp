@@ -6,6 +6,21 @@
 
 namespace tenet {
 
+namespace detail {
+template <class Definition, int Nodes = 128 + 16 * Definition::slots.count>
+constexpr auto make_trace() {
+  constexpr auto attempt = Definition::template trace<Nodes>();
+  if constexpr (attempt.overflow)
+    return make_trace<Definition, 4 * Nodes>();
+  else
+    return attempt;
+}
+}  // namespace detail
+
+/// What is traced for a definition; empty where the network has a mistake.
+template <class Definition>
+inline constexpr auto trace_of = detail::make_trace<Definition>();
+
 /// A program: all that is known at compile time about one kind of run of a network. `Definition` says what is traced:
 ///
 ///     using Kernels                                   the device's kernels
@@ -19,16 +34,7 @@ struct Program {
   using Kernels = typename Definition::Kernels;
   static constexpr auto& slots = Definition::slots;
 
-  template <int Nodes = 128 + 16 * Definition::slots.count>
-  static constexpr auto make_trace() {
-    constexpr auto attempt = Definition::template trace<Nodes>();
-    if constexpr (attempt.overflow)
-      return make_trace<4 * Nodes>();
-    else
-      return attempt;
-  }
-
-  static constexpr auto trace = make_trace();
+  static constexpr const auto& trace = trace_of<Definition>;
   static constexpr bool sound = Definition::template explain<trace.mistake>();
 
   static constexpr auto live = mark_live(trace);
@@ -55,7 +61,7 @@ struct Program {
   /// The numbers to be filled in, and where the results lie. The program needs no other pass's constants when it runs.
   static constexpr auto numbers = [] {
     std::array<NumberEntry, static_cast<std::size_t>(plan.number_count)> entries{};
-    for (std::size_t i = 0; i < entries.size(); ++i) entries[i] = plan.numbers[i];
+    for (int i = 0; i < plan.number_count; ++i) entries[static_cast<std::size_t>(i)] = plan.numbers[i];
     return entries;
   }();
   static constexpr auto results = [] {
@@ -130,7 +136,7 @@ class StepRunner {
   template <class Program, int... S>
   [[gnu::always_inline]] static inline void run_unrolled(Executor& executor, const Arenas& arenas,
                                                          std::integer_sequence<int, S...>) {
-    constexpr Tables tables{Program::lowered.steps,  sizeof...(S),            Program::lowered.calls,
+    [[maybe_unused]] constexpr Tables tables{Program::lowered.steps,  sizeof...(S),            Program::lowered.calls,
                             Program::lowered.inputs, Program::lowered.outputs, Program::ranges.data()};
     (run_step(executor, arenas, tables, Program::lowered.steps[S]), ...);
   }

@@ -213,8 +213,9 @@ struct FusionPass {
     for (int k = 0; k < count; ++k) {
       const int value = earlier[k];
       if (fusion.region[value] != value || fusion.anchor[value] >= 0) continue;
-      if (operations[root] + operations[value] > max_region_operations || inputs[root] + inputs[value] > max_region_inputs ||
-          outputs[root] + outputs[value] > max_region_outputs)
+      // The earlier region's result is read inside the joint one, so it is no input there.
+      if (operations[root] + operations[value] > max_region_operations ||
+          inputs[root] + inputs[value] - 1 > max_region_inputs || outputs[root] + outputs[value] > max_region_outputs)
         continue;
       bool later = true;  // all other readers come after `root`
       for (int m = fusion.first_member[value]; m >= 0; m = fusion.next_member[m]) {
@@ -234,7 +235,7 @@ struct FusionPass {
       }
       if (!later) continue;
       operations[root] += operations[value];
-      inputs[root] += inputs[value];
+      inputs[root] += inputs[value] - 1;
       outputs[root] += outputs[value];
       for (int m = fusion.first_member[value]; m >= 0; m = fusion.next_member[m]) {
         const int i = fusion.member[m];

@@ -23,6 +23,9 @@ struct Place {
   long offset = 0;
 };
 
+/// Most states of an optimizer.
+inline constexpr int max_states = 8;
+
 /// A number of the arena `numbers` that the program fills in.
 struct NumberEntry {
   Source source = Source::constant;
@@ -130,12 +133,24 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     }
     placed[i] = true;
     switch (node.source) {
-      case Source::input: plan.place[i] = {Arena::inputs, node.index}; break;
-      case Source::parameter: plan.place[i] = {Arena::parameters, slots.slots[node.index].offset}; break;
-      case Source::buffer: plan.place[i] = {Arena::buffers, slots.slots[node.index].offset}; break;
-      case Source::parameters: plan.place[i] = {Arena::parameters, 0}; break;
-      case Source::gradients: plan.place[i] = {Arena::gradients, 0}; break;
-      case Source::state: plan.place[i] = {Arena::states, node.index * slots.parameter_floats}; break;
+      case Source::input:
+        plan.place[i] = {Arena::inputs, node.index};
+        break;
+      case Source::parameter:
+        plan.place[i] = {Arena::parameters, slots.slots[node.index].offset};
+        break;
+      case Source::buffer:
+        plan.place[i] = {Arena::buffers, slots.slots[node.index].offset};
+        break;
+      case Source::parameters:
+        plan.place[i] = {Arena::parameters, 0};
+        break;
+      case Source::gradients:
+        plan.place[i] = {Arena::gradients, 0};
+        break;
+      case Source::state:
+        plan.place[i] = {Arena::states, node.index * slots.parameter_floats};
+        break;
       default:
         plan.place[i] = {Arena::numbers, plan.number_count};
         plan.numbers[plan.number_count++] = {node.source, node.value, node.index};
@@ -143,19 +158,54 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     }
   }
 
+  // Until which step the old contents of buffers, states and parameters are read: a new value may not be written
+  // before.
+  int buffer_read[Slots + 1]{}, state_read[max_states]{}, parameters_read = 0;
+  for (int i = 0; i < n; ++i) {
+    const auto& leaf = graph.nodes[i];
+    const int last = order.last_use[i];
+    if (leaf.source == Source::buffer && last > buffer_read[leaf.index]) buffer_read[leaf.index] = last;
+    if (leaf.source == Source::state && last > state_read[leaf.index]) state_read[leaf.index] = last;
+    if (leaf.source == Source::parameters && last > parameters_read) parameters_read = last;
+  }
+  const auto old_value_is_read_after = [&](const Output& output, int step) {
+    switch (output.destination) {
+      case Destination::buffer:
+        return buffer_read[output.index] > step;
+      case Destination::state:
+        return state_read[output.index] > step;
+      case Destination::parameters:
+        return parameters_read > step;
+      default:
+        return false;
+    }
+  };
+  bool kept[n]{};  // until the end, where it is copied
+
   // Values whose place is outside of the arenas: gradients, new parameters, new statistics.
   for (int i = 0; i < G::output_count; ++i) {
     const Output& output = graph.outputs[i];
     const int value = fusion.value[output.node];
     switch (output.destination) {
-      case Destination::result: continue;
-      case Destination::gradient: plan.destination[i] = {Arena::gradients, slots.slots[output.index].offset}; break;
-      case Destination::buffer: plan.destination[i] = {Arena::buffers, slots.slots[output.index].offset}; break;
-      case Destination::parameters: plan.destination[i] = {Arena::parameters, 0}; break;
-      case Destination::state: plan.destination[i] = {Arena::states, output.index * slots.parameter_floats}; break;
+      case Destination::result:
+        continue;
+      case Destination::gradient:
+        plan.destination[i] = {Arena::gradients, slots.slots[output.index].offset};
+        break;
+      case Destination::buffer:
+        plan.destination[i] = {Arena::buffers, slots.slots[output.index].offset};
+        break;
+      case Destination::parameters:
+        plan.destination[i] = {Arena::parameters, 0};
+        break;
+      case Destination::state:
+        plan.destination[i] = {Arena::states, output.index * slots.parameter_floats};
+        break;
     }
     if (placed[value]) {  // a leaf, or one value for two destinations
       plan.copied[i] = true;
+    } else if (old_value_is_read_after(output, order.step[value])) {
+      plan.copied[i] = kept[value] = true;
     } else {
       plan.place[value] = plan.destination[i];
       placed[value] = true;
@@ -167,7 +217,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
   for (int& first : first_expiring) first = -1;
   const auto ranges = [&](int i) -> detail::FreeRanges& { return graph.nodes[i].type->batched ? per_sample : fixed; };
   const auto expires = [&](int i) {
-    if (order.last_use[i] >= forever) return;
+    if (order.last_use[i] >= forever || kept[i]) return;
     const int step = order.last_use[i] < order.step[i] ? order.step[i] : order.last_use[i];
     next_expiring[i] = first_expiring[step];
     first_expiring[step] = i;
@@ -179,7 +229,9 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     plan.place[i] = {graph.nodes[i].type->batched ? Arena::per_sample : Arena::fixed, ranges(i).take(size_of(i))};
     expires(i);
   };
-  const auto is_element = [&](int i) { return graph.nodes[i].operation && graph.nodes[i].operation->kind == Kind::element; };
+  const auto is_element = [&](int i) {
+    return graph.nodes[i].operation && graph.nodes[i].operation->kind == Kind::element;
+  };
 
   for (int s = 0; s < order.count; ++s) {
     const int head = order.head[s];
@@ -191,7 +243,9 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
           const auto& node = graph.nodes[fusion.member[k]];
           for (int j = 0; j < node.operand_count && !placed[i]; ++j) {
             const int input = fusion.value[node.operands[j]];
-            if (graph.nodes[input].operation == nullptr || !fusion.stored[input] || taken[input] || input == i) continue;
+            if (graph.nodes[input].operation == nullptr || !fusion.stored[input] || taken[input] || kept[input] ||
+                input == i)
+              continue;
             if (order.last_use[input] != s || order.step[input] == s || !order.in_place[input]) continue;
             if (plan.place[input].arena > Arena::fixed || size_of(input) != size_of(i)) continue;
             placed[i] = taken[input] = true;

@@ -124,13 +124,54 @@ constexpr Text layer_path(int slot) {
   return result;
 }
 
+namespace detail {
+// A name is ambiguous in a class that inherits it twice: so it can be asked whether a class has it, templates included.
+struct NamesForward {
+  int forward;
+};
+struct NamesCall {
+  void operator()();
+};
+template <class Module>
+struct WithForward : Module, NamesForward {};
+template <class Module>
+struct WithCall : Module, NamesCall {};
+template <class Module>
+concept HasForward = !requires { &WithForward<Module>::forward; };
+template <class Module>
+concept HasCall = !requires { &WithCall<Module>::operator(); };
+}  // namespace detail
+
+/// Whether T can be called as a layer: a class with a `forward` or an `operator()`.
+template <class T>
+concept IsModule = std::is_class_v<T> && (std::is_final_v<T> || detail::HasForward<T> || detail::HasCall<T>);
+
+namespace detail {
+// Variables, for compilers print less about those than about concepts.
+template <class T>
+inline constexpr bool is_module = IsModule<T>;
+
+/// Whether a container has said already that one of its arguments is no module.
+template <class Net>
+concept SaidUnsound = !Net::sound;
+template <class Net>
+concept MadeAtCompileTime = requires { typename std::bool_constant<(static_cast<void>(Net{}), true)>; };
+}  // namespace detail
+
 /// x passed through a module or a layer.
 template <class Module, class X>
 constexpr auto call(const Module& module, X x) {
-  if constexpr (requires { module.forward(x); })
+  if constexpr (requires { module.forward(x); }) {
     return module.forward(x);
-  else
+  } else if constexpr (requires { module(x, SourceLine{}); }) {
+    return module(x, SourceLine{});  // a line of this header would tell the user nothing
+  } else if constexpr (requires { module(x); }) {
     return module(x);
+  } else {
+    constexpr Mistake kind = IsModule<Module> ? Mistake::forward : Mistake::explained;
+    mistake::report<kind, TensorInfo{}, X::Type::info>(x.context);
+    return x;
+  }
 }
 
 }  // namespace tenet

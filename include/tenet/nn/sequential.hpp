@@ -32,19 +32,21 @@ constexpr Module& child(Child<I, Module>& holder) {
 
 }  // namespace detail
 
-template <FixedString name, class Module>
-struct Named;
-
 namespace detail {
+// By its members, not by a specialization: nvcc matches none for a class-type template argument.
 template <class Module>
-inline constexpr bool has_name = false;
-template <FixedString name, class Module>
-inline constexpr bool has_name<Named<name, Module>> = true;
+concept IsNamed = requires(Module& object) {
+  Module::name.view();
+  object.module;
+};
 }  // namespace detail
 
 /// Modules one after the other: x -> last(…first(x)). Children are named "0", "1", … or as `Named` says.
 template <class... Modules>
 struct Sequential {
+  static constexpr bool sound = (IsModule<Modules> && ...);
+  static_assert((detail::is_module<Modules> && ...),
+                "Sequential<...>: every template argument has to be a layer or a module, a class with a forward");
   detail::Children<std::make_integer_sequence<int, static_cast<int>(sizeof...(Modules))>, Modules...> children;
 
   constexpr auto forward(AnySymbol auto x) const { return from<0>(x); }
@@ -62,7 +64,7 @@ struct Sequential {
   template <int I, class Module, class Function>
   constexpr void visit(Function&& function) {
     auto& module = detail::child<I>(children);
-    if constexpr (detail::has_name<Module>)
+    if constexpr (detail::IsNamed<Module>)
       function(Module::name.view(), module.module);
     else
       function(static_cast<long>(I), module);
@@ -80,6 +82,7 @@ struct Sequential {
 /// A child of a container with a name of its own: Sequential<Named<"stem", Conv2d<1, 64, 3>>, …>.
 template <FixedString name_, class Module>
 struct Named {
+  static_assert(detail::is_module<Module>, "Named<name, Module>: the second argument has to be a layer or a module, a class with a forward");
   static constexpr auto name = name_;
   Module module;
 
@@ -95,37 +98,34 @@ struct Named {
 template <int Count, class Module>
 struct Repeat {
   static_assert(Count > 0, "Repeat<Count, Module>: Count is positive");
+  static_assert(detail::is_module<Module>, "Repeat<Count, Module>: the second argument has to be a layer or a module, a class with a forward");
   Module modules[static_cast<std::size_t>(Count)];
 
-  constexpr auto forward(AnySymbol auto x) const { return from<0>(x); }
-  constexpr auto operator()(AnySymbol auto x) const { return from<0>(x); }
-
-  template <class Function>
-  constexpr void visit_children(Function&& function) {
-    for (long i = 0; i < Count; ++i) function(i, modules[i]);
-  }
-
- private:
-  /// The second time and later the shape does not change, unless the module is not repeatable.
-  template <int I>
-  constexpr auto from(AnySymbol auto x) const {
+  constexpr auto forward(AnySymbol auto x) const {
     auto y = call(modules[0], x);
     if constexpr (std::is_same_v<decltype(y), decltype(x)>) {
       for (int i = 1; i < Count; ++i) y = call(modules[i], y);
       return y;
-    } else if constexpr (I + 1 < Count) {
-      static_assert(std::is_same_v<decltype(y), decltype(x)>,
-                    "Repeat<Count, Module>: a repeated module has to give the shape that it takes");
-      return y;
+    } else if constexpr (Count > 1) {
+      mistake::report<Mistake::repeat, decltype(x)::Type::info, decltype(y)::Type::info>(x.context);
+      return x;
     } else {
       return y;
     }
+  }
+  constexpr auto operator()(AnySymbol auto x) const { return forward(x); }
+
+  template <class Function>
+  constexpr void visit_children(Function&& function) {
+    for (long i = 0; i < Count; ++i) function(i, modules[i]);
   }
 };
 
 /// body(x) + shortcut(x); the shortcut is the input itself if it is not given. Children "body" and "shortcut".
 template <class Body, class Shortcut = void>
 struct Residual {
+  static_assert(detail::is_module<Body> && detail::is_module<Shortcut>,
+                "Residual<Body, Shortcut>: both have to be layers or modules, classes with a forward");
   Body body;
   Shortcut shortcut;
   constexpr auto forward(AnySymbol auto x) const { return call(body, x) + call(shortcut, x); }
@@ -133,6 +133,7 @@ struct Residual {
 };
 template <class Body>
 struct Residual<Body, void> {
+  static_assert(detail::is_module<Body>, "Residual<Body>: the argument has to be a layer or a module, a class with a forward");
   Body body;
   constexpr auto forward(AnySymbol auto x) const { return call(body, x) + x; }
   constexpr auto operator()(AnySymbol auto x) const { return forward(x); }

@@ -2,15 +2,31 @@
 
 #include <source_location>
 #include <type_traits>
+#include <utility>
 
 #include <tenet/core/fixed_string.hpp>
 #include <tenet/core/tensor_type.hpp>
 
 /// Mistakes in networks, and the sentences that name them. While a network is traced its first mistake is recorded and
 /// the trace goes on with a harmless shape; then one static_assert says all: layer, expected and given shape, remedy.
+///
+/// A class that the user names, such as `Trainer<…>`, is an alias: of the class itself, or of the mistake found. So the
+/// user's line is what instantiates the mistake, and no compiler has a chain of instantiations to print.
 namespace tenet {
 
-enum class Mistake : unsigned char { none, broadcast, channels, features, kernel, rank, matmul, reshape, loss };
+enum class Mistake : unsigned char {
+  none,
+  broadcast,
+  channels,
+  features,
+  kernel,
+  rank,
+  matmul,
+  reshape,
+  repeat,
+  forward,
+  explained,  ///< a class has said it already: nothing more is to be said
+};
 
 struct MistakeRecord {
   Mistake kind = Mistake::none;
@@ -21,78 +37,167 @@ struct MistakeRecord {
 
 namespace mistake {
 
+/// The path of the layer, or of the last layer passed before the mistake: "layer1.0.conv2".
 template <FixedString path>
-struct Layer;
+struct Layer {
+  static constexpr bool fits = false;
+};
 template <int... Extents>
 struct Expected;
 template <int... Extents>
 struct Found;
-template <int number>
+/// The line of the call in the user's `forward`; none where a container made the call.
+template <int... number>
 struct Line;
+template <class Loss>
+struct With {
+  static constexpr bool fits = false;
+};
+
+/// What a mistake is instead of: its base, whose members take whatever the user's code gives them, so that nothing
+/// follows the one message.
+struct Nothing {};
+
+template <class...>
+inline constexpr bool never = false;
 
 // One struct a mistake, so that every compiler prints the sentence next to the numbers.
-template <class Layer, class Expected, class Found, class Line, bool ok = false>
-struct ShapesDiffer {
-  static_assert(ok, "element-wise operation: the two shapes do not broadcast; in a residual sum both branches need the "
-                    "same shape: give the shortcut a 1x1 convolution with the channels and the stride of the body");
+template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
+struct ShapesDiffer : Instead {
+  using Instead::Instead;
+  static_assert(Layer::fits, "element-wise operation: the two shapes do not fit together; both branches of a residual sum "
+                             "need one shape: give the shortcut a 1x1 Conv2d with the channels and stride of the body");
 };
-template <class Layer, class Expected, class Found, class Line, bool ok = false>
-struct ChannelsDiffer {
-  static_assert(ok, "the layer expects another number of channels than its input has: change the layer's first template "
-                    "argument, or the layer before it");
+template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
+struct ChannelsDiffer : Instead {
+  using Instead::Instead;
+  static_assert(Layer::fits, "the layer expects another number of channels than its input has: change the layer's first "
+                             "template argument to the channels found, or the layer before it");
 };
-template <class Layer, class Expected, class Found, class Line, bool ok = false>
-struct FeaturesDiffer {
-  static_assert(ok, "the layer expects another number of features than its input has: change its first template "
-                    "argument to the number found (after Flatten: channels x height x width)");
+template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
+struct FeaturesDiffer : Instead {
+  using Instead::Instead;
+  static_assert(Layer::fits, "the layer expects another number of features than its input has: change the layer's first "
+                             "template argument to the last extent found (after Flatten: channels x height x width)");
 };
-template <class Layer, class Expected, class Found, class Line, bool ok = false>
-struct KernelLargerThanInput {
-  static_assert(ok, "the window of the convolution or pooling is larger than its padded input: use a smaller kernel, "
-                    "more padding, or fewer layers that shrink the image");
+template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
+struct KernelLargerThanInput : Instead {
+  using Instead::Instead;
+  static_assert(Layer::fits, "the window of the convolution or pooling is larger than its padded input: use a smaller "
+                             "kernel, more Padding, or fewer layers that shrink the image");
 };
-template <class Layer, class Expected, class Found, class Line, bool ok = false>
-struct RankDiffers {
-  static_assert(ok, "the layer expects an input with another number of extents (the batch is not counted): an image is "
-                    "channels x height x width; put Flatten before a Linear");
+template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
+struct RankDiffers : Instead {
+  using Instead::Instead;
+  static_assert(Layer::fits, "the layer expects an input with another number of extents (the batch is not counted): an "
+                             "image is channels x height x width; put Flatten before a Linear");
 };
-template <class Layer, class Expected, class Found, class Line, bool ok = false>
-struct InnerExtentsDiffer {
-  static_assert(ok, "matmul(lhs, rhs): the columns of lhs and the rows of rhs differ");
+template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
+struct InnerExtentsDiffer : Instead {
+  using Instead::Instead;
+  static_assert(Layer::fits, "matmul(lhs, rhs): the columns of lhs, shown as expected, and the rows of rhs, shown as "
+                             "found, have to be equal: transpose one of them, or change its extents");
 };
-template <class Layer, class Expected, class Found, class Line, bool ok = false>
-struct SizesDiffer {
-  static_assert(ok, "reshape: the new extents hold another number of elements than the old ones");
+template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
+struct SizesDiffer : Instead {
+  using Instead::Instead;
+  static_assert(Layer::fits, "reshape: the new extents, shown as expected, hold another number of elements than the "
+                             "tensor found: their product has to stay the same (the batch is not counted)");
 };
-template <class Layer, class Expected, class Found, class Line, bool ok = false>
-struct LossDoesNotFit {
-  static_assert(ok, "the loss does not fit the network's output: CrossEntropy takes one row of scores (batch, classes), "
-                    "or (batch, length, classes); MeanSquaredError takes any shape of floats");
+template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
+struct ShapeNotKept : Instead {
+  using Instead::Instead;
+  static_assert(Layer::fits, "Repeat<Count, Module>: a module that is repeated has to give the shape that it takes: put "
+                             "the part that changes the shape before the Repeat");
+};
+template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
+struct ForwardNotCallable : Instead {
+  using Instead::Instead;
+  static_assert(Layer::fits, "behind this layer a module's forward cannot be called with the tensor found: write it as "
+                             "`constexpr auto forward(auto x) const { return ...; }`; the const must not be missing");
+};
+template <class With, class Found, class Instead = Nothing>
+struct LossDoesNotFit : Instead {
+  using Instead::Instead;
+  static_assert(With::fits, "the loss does not fit the network's output: CrossEntropy takes one row of scores (batch, "
+                            "classes), or (batch, length, classes): end the network with Flatten and Linear<..., classes>");
+};
+template <class Module, class Instead = Nothing>
+struct ForwardMissing : Instead {
+  using Instead::Instead;
+  static_assert(never<Module>, "the network has no forward: give it one, `constexpr auto forward(auto x) "
+                                                 "const { return ...; }`, or derive it from Sequential<...>");
+};
+template <class Module, class Instead = Nothing>
+struct NotMadeAtCompileTime : Instead {
+  using Instead::Instead;
+  static_assert(never<Module>, "the network cannot be made at compile time: its members have to be layers, modules, "
+                               "Parameters or constexpr numbers, and it needs no constructor of its own");
+};
+template <class Instead = Nothing>
+struct InputMissing : Instead {
+  using Instead::Instead;
+  static_assert(never<Instead>, "the input's shape is missing: add Image<channels, height, width>, "
+                                                   "Features<count> or Tokens<length> to the template arguments");
+};
+template <class Argument, class Instead = Nothing>
+struct ArgumentUnknown : Instead {
+  using Instead::Instead;
+  static_assert(never<Argument>,
+                "a template argument is neither an input shape (Image<...>, Features<...>, Tokens<...>) nor a policy (Cpu<...>)");
+};
+template <class Argument, class Instead = Nothing>
+struct ArgumentGivenTwice : Instead {
+  using Instead::Instead;
+  static_assert(never<Argument>, "an input shape or a device is given twice: leave one of them out");
+};
+template <class Argument, class Instead = Nothing>
+struct NotALoss : Instead {
+  using Instead::Instead;
+  static_assert(never<Argument>, "the second template argument is no loss: the order is "
+                                                     "Trainer<Net, Loss, Optimizer, ...>, losses are CrossEntropy, MeanSquaredError");
+};
+template <class Argument, class Instead = Nothing>
+struct NotAnOptimizer : Instead {
+  using Instead::Instead;
+  static_assert(never<Argument>, "the third template argument is no optimizer: the order is "
+                                                     "Trainer<Net, Loss, Optimizer, ...>, optimizers are Sgd, Adam, AdamW");
 };
 
-template <template <int...> class Tag, TensorInfo info, class = std::make_integer_sequence<int, info.rank>>
-struct Tagged;
-template <template <int...> class Tag, TensorInfo info, int... I>
-struct Tagged<Tag, info, std::integer_sequence<int, I...>> {
-  using type = Tag<info.extents[I]...>;
+template <template <int...> class Tag, TensorInfo info>
+struct Tagged {
+  template <int... I>
+  static auto make(std::integer_sequence<int, I...>) -> Tag<info.extents[I]...>*;
+  using type = std::remove_pointer_t<decltype(make(std::make_integer_sequence<int, info.rank>{}))>;
 };
 
-/// Stops the compilation with the sentence of `kind`.
-template <Mistake kind, FixedString path, TensorInfo expected, TensorInfo found, int line>
-constexpr bool explain() {
+/// The struct that explains a mistake, not instantiated; void where there is none.
+template <Mistake kind, FixedString path, TensorInfo expected, TensorInfo found, int line, class Instead = Nothing>
+constexpr auto explanation() {
   using L = Layer<path>;
   using E = typename Tagged<Expected, expected>::type;
   using F = typename Tagged<Found, found>::type;
-  using N = Line<line>;
-  if constexpr (kind == Mistake::broadcast) return sizeof(ShapesDiffer<L, E, F, N>) > 0;
-  if constexpr (kind == Mistake::channels) return sizeof(ChannelsDiffer<L, E, F, N>) > 0;
-  if constexpr (kind == Mistake::features) return sizeof(FeaturesDiffer<L, E, F, N>) > 0;
-  if constexpr (kind == Mistake::kernel) return sizeof(KernelLargerThanInput<L, E, F, N>) > 0;
-  if constexpr (kind == Mistake::rank) return sizeof(RankDiffers<L, E, F, N>) > 0;
-  if constexpr (kind == Mistake::matmul) return sizeof(InnerExtentsDiffer<L, E, F, N>) > 0;
-  if constexpr (kind == Mistake::reshape) return sizeof(SizesDiffer<L, E, F, N>) > 0;
-  if constexpr (kind == Mistake::loss) return sizeof(LossDoesNotFit<L, E, F, N>) > 0;
-  return true;
+  using N = std::conditional_t<line == 0, Line<>, Line<line>>;
+  if constexpr (kind == Mistake::none) return std::type_identity<void>{};
+  if constexpr (kind == Mistake::explained) return std::type_identity<Instead>{};
+  if constexpr (kind == Mistake::broadcast) return std::type_identity<ShapesDiffer<L, E, F, N, Instead>>{};
+  if constexpr (kind == Mistake::channels) return std::type_identity<ChannelsDiffer<L, E, F, N, Instead>>{};
+  if constexpr (kind == Mistake::features) return std::type_identity<FeaturesDiffer<L, E, F, N, Instead>>{};
+  if constexpr (kind == Mistake::kernel) return std::type_identity<KernelLargerThanInput<L, E, F, N, Instead>>{};
+  if constexpr (kind == Mistake::rank) return std::type_identity<RankDiffers<L, E, F, N, Instead>>{};
+  if constexpr (kind == Mistake::matmul) return std::type_identity<InnerExtentsDiffer<L, E, F, N, Instead>>{};
+  if constexpr (kind == Mistake::reshape) return std::type_identity<SizesDiffer<L, E, F, N, Instead>>{};
+  if constexpr (kind == Mistake::repeat) return std::type_identity<ShapeNotKept<L, E, F, N, Instead>>{};
+  if constexpr (kind == Mistake::forward) return std::type_identity<ForwardNotCallable<L, E, F, N, Instead>>{};
+}
+
+/// Stops the compilation with the sentence of an explanation; true where there is none.
+template <class Explanation>
+constexpr bool stop() {
+  if constexpr (std::is_void_v<Explanation>)
+    return true;
+  else
+    return sizeof(Explanation) > 0;
 }
 
 /// Called by an entry point that has found a mistake. In a trace it is recorded, to be explained with the layer's path;
@@ -102,7 +207,7 @@ constexpr void report(Context* context, int slot = -1, int line = 0) {
   if constexpr (Context::records_mistakes)
     context->record(MistakeRecord{kind, slot, line, expected, found});
   else
-    static_assert(explain<kind, "forward", expected, found, 0>());
+    static_assert(stop<typename decltype(explanation<kind, "forward", expected, found, 0>())::type>());
 }
 
 }  // namespace mistake

@@ -27,7 +27,9 @@ class Imperative {
         executor_(make_executor<Device>()),
         weights_(seed),
         gradients_(table.parameter_floats),
-        context_(*executor_, this, &find_slot, table.count) {}
+        context_(*executor_, this, &find_slot, table.count) {
+    clear();  // seeds the first tape, as those of later steps
+  }
 
   /// A copy of real numbers as a tensor.
   template <class Type>

@@ -11,12 +11,9 @@
 
 namespace tenet {
 
-/// A network for inference: its parameters and one compiled program, without gradients, optimizer or trainer.
-///
-///     Model<LeNet, Image<1, 28, 28>> model("lenet.safetensors");
-///     std::span<const float> scores = model(pixels, batch);
+/// What `Model`, an alias, names.
 template <class Net, class... Tags>
-class Model {
+class ModelOf {
   using Chosen = Policies<Tags...>;
 
  public:
@@ -27,12 +24,12 @@ class Model {
   using Output = typename InferenceProgram<Net, Input, Kernels>::Output;
 
   /// Parameters as their layers initialise them, for this seed.
-  explicit Model(std::uint64_t seed = 0) : executor_(make_executor<Device>()), weights_(seed), execution_(*executor_) {
+  explicit ModelOf(std::uint64_t seed = 0) : executor_(make_executor<Device>()), weights_(seed), execution_(*executor_) {
     execution_.arenas()[Arena::parameters] = weights_.parameters();
     execution_.arenas()[Arena::buffers] = weights_.buffers();
   }
   /// Parameters from a safetensors file, under PyTorch's names.
-  explicit Model(const std::string& path) : Model() { weights_.load(path); }
+  explicit ModelOf(const std::string& path) : ModelOf() { weights_.load(path); }
 
   /// The output for a batch of inputs that lie one after the other: batch x Output::size numbers, valid until the next
   /// call. Nothing is allocated after the first call with the largest batch.
@@ -49,5 +46,39 @@ class Model {
   Weights<Net> weights_;
   Execution<Inference> execution_;
 };
+
+namespace detail {
+
+/// Stands in for the model of a network that has a mistake: it takes all calls, so that nothing follows the message.
+template <class Net>
+struct BrokenModel {
+  explicit BrokenModel(std::uint64_t = 0) {}
+  explicit BrokenModel(const std::string&) {}
+  std::span<const float> operator()(const auto&, int = 1) { return {}; }
+  Weights<Net>& weights();
+};
+
+template <class Net, class... Tags>
+constexpr auto model_of() {
+  using Chosen = Policies<Tags...>;
+  using Instead = BrokenModel<Net>;
+  using Wrong = typename decltype(Chosen::template explanation<Instead>())::type;
+  if constexpr (!std::is_void_v<Wrong>) {
+    return std::type_identity<Wrong>{};
+  } else {
+    using Kernels = typename Chosen::Device::Kernels;
+    using Broken = typename decltype(inference_explanation<Net, typename Chosen::Input, Kernels, Instead>())::type;
+    return std::type_identity<std::conditional_t<std::is_void_v<Broken>, ModelOf<Net, Tags...>, Broken>>{};
+  }
+}
+
+}  // namespace detail
+
+/// A network for inference: its parameters and one compiled program, without gradients, optimizer or trainer.
+///
+///     Model<LeNet, Image<1, 28, 28>> model("lenet.safetensors");
+///     std::span<const float> scores = model(pixels, batch);
+template <class Net, class... Tags>
+using Model = typename decltype(detail::model_of<Net, Tags...>())::type;
 
 }  // namespace tenet

@@ -4,14 +4,12 @@
 
 #include <tenet/core/tensor_type.hpp>
 #include <tenet/device/cpu.hpp>
+#include <tenet/ops/mistake.hpp>
 
 /// The unordered list of tags behind Trainer<Net, Loss, Optimizer, …>: the input's shape, and a policy for each axis.
 namespace tenet {
 
 namespace detail {
-
-struct NoInput {};
-struct Missing {};
 
 template <class T>
 concept DevicePolicy = requires {
@@ -24,9 +22,9 @@ struct Nothing {
   using type = Otherwise;
 };
 
-/// The first of the tags that is a tensor type, or NoInput.
+/// The first of the tags that is a tensor type, or void.
 template <class... Tags>
-struct FindInput : Nothing<NoInput> {};
+struct FindInput : Nothing<void> {};
 template <class First, class... Rest>
 struct FindInput<First, Rest...>
     : std::conditional_t<is_tensor_type<First>, std::type_identity<First>, FindInput<Rest...>> {};
@@ -37,21 +35,35 @@ template <class First, class... Rest>
 struct FindDevice<First, Rest...>
     : std::conditional_t<DevicePolicy<First>, std::type_identity<First>, FindDevice<Rest...>> {};
 
+template <class... Tags>
+struct FindUnknown : Nothing<void> {};
+template <class First, class... Rest>
+struct FindUnknown<First, Rest...>
+    : std::conditional_t<is_tensor_type<First> || DevicePolicy<First>, FindUnknown<Rest...>, std::type_identity<First>> {};
+
 }  // namespace detail
 
 /// What a list of tags says: `Input` and `Device`; every tag has to be one of them, and none may be given twice.
+/// `Explanation` is the struct that explains what is wrong with the tags, or void.
 template <class... Tags>
 struct Policies {
   using Input = typename detail::FindInput<Tags...>::type;
   using Device = typename detail::FindDevice<Tags...>::type;
 
-  static_assert(!std::is_same_v<Input, detail::NoInput>,
-                "the input's shape is missing: add Image<channels, height, width>, Features<count> or Tokens<length> to "
-                "the template arguments");
-  static_assert(((is_tensor_type<Tags> || detail::DevicePolicy<Tags>) && ...),
-                "a template argument is neither an input shape (Image<…>, Features<…>, Tokens<…>) nor a policy (Cpu<…>)");
-  static_assert((0 + ... + is_tensor_type<Tags>) <= 1 && (0 + ... + detail::DevicePolicy<Tags>) <= 1,
-                "an input shape or a device is given twice");
+  template <class Instead>
+  static constexpr auto explanation() {
+    using Unknown = typename detail::FindUnknown<Tags...>::type;
+    if constexpr (!std::is_void_v<Unknown>)
+      return std::type_identity<mistake::ArgumentUnknown<Unknown, Instead>>{};
+    else if constexpr (std::is_void_v<Input>)
+      return std::type_identity<mistake::InputMissing<Instead>>{};
+    else if constexpr ((0 + ... + is_tensor_type<Tags>) > 1)
+      return std::type_identity<mistake::ArgumentGivenTwice<Input, Instead>>{};
+    else if constexpr ((0 + ... + detail::DevicePolicy<Tags>) > 1)
+      return std::type_identity<mistake::ArgumentGivenTwice<Device, Instead>>{};
+    else
+      return std::type_identity<void>{};
+  }
 };
 
 }  // namespace tenet

@@ -43,17 +43,23 @@ struct NetworkProgram {
     trace.simplified = context.simplified();
     trace.mistake = context.mistake();
     trace.overflow = context.overflow();
+    if (trace.mistake.kind != Mistake::none) trace.count = trace.output_count = trace.forward_count = 0;
     return trace;
   }
 
-  template <MistakeRecord record>
-  static constexpr bool explain() {
+  /// The struct that explains a mistake, with the layer's path; void where there is none.
+  template <MistakeRecord record, class Instead = mistake::Nothing>
+  static constexpr auto explanation() {
     if constexpr (record.kind == Mistake::none) {
-      return true;
+      return std::type_identity<void>{};
     } else {
       constexpr Text path = layer_path<Net>(record.slot);
-      return mistake::explain<record.kind, fixed_string<path>(), record.expected, record.found, record.line>();
+      return mistake::explanation<record.kind, fixed_string<path>(), record.expected, record.found, record.line, Instead>();
     }
+  }
+  template <MistakeRecord record>
+  static constexpr bool explain() {
+    return mistake::stop<typename decltype(explanation<record>())::type>();
   }
 };
 
@@ -125,7 +131,7 @@ struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
 
       if constexpr (Base::slots.parameter_floats > 0) trace_update(context, output);
     });
-    trace.forward_count = forward_count;
+    if (trace.mistake.kind == Mistake::none) trace.forward_count = forward_count;
     return trace;
   }
 
@@ -150,4 +156,73 @@ struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
   }
 };
 
+namespace detail {
+
+template <class Definition, class Instead>
+constexpr auto trace_explanation() {
+  return Definition::template explanation<trace_of<Definition>.mistake, Instead>();
+}
+
+/// The struct that explains why a network cannot be traced at all, or void.
+template <class Net, class Instead>
+constexpr auto module_explanation() {
+  if constexpr (!IsModule<Net>)
+    return std::type_identity<mistake::ForwardMissing<Net, Instead>>{};
+  else if constexpr (SaidUnsound<Net>)
+    return std::type_identity<Instead>{};
+  else if constexpr (!MadeAtCompileTime<Net>)
+    return std::type_identity<mistake::NotMadeAtCompileTime<Net, Instead>>{};
+  else
+    return std::type_identity<void>{};
+}
+
+/// The struct that explains why a network cannot be run, or void.
+template <class Net, class Input, class Kernels, class Instead>
+constexpr auto inference_explanation() {
+  if constexpr (!std::is_void_v<typename decltype(module_explanation<Net, Instead>())::type>)
+    return module_explanation<Net, Instead>();
+  else
+    return trace_explanation<InferenceProgram<Net, Input, Kernels>, Instead>();
+}
+
+template <class Loss>
+concept IsLoss = requires { Loss::has_accuracy; };
+template <class Optimizer>
+concept IsOptimizer = requires { Optimizer::state_count; };
+template <class Loss>
+concept SaysWhatFits = requires { Loss::template fits<Batched<1>>; };
+
+template <class Loss, class Output>
+constexpr bool loss_fits() {
+  if constexpr (SaysWhatFits<Loss>)
+    return Loss::template fits<Output>;
+  else
+    return true;
+}
+
+/// The same for a loss that does not fit; a mistake inside the network comes first, for this may be its consequence.
+template <class Net, class Loss, class Input, class Kernels, class Instead>
+constexpr auto output_explanation() {
+  using Inside = typename decltype(trace_explanation<InferenceProgram<Net, Input, Kernels>, Instead>())::type;
+  using Shape = typename mistake::Tagged<mistake::Found, OutputOf<Net, Input, Tracer<Kernels>>::info>::type;
+  using Misfit = mistake::LossDoesNotFit<mistake::With<Loss>, Shape, Instead>;
+  return std::type_identity<std::conditional_t<std::is_void_v<Inside>, Misfit, Inside>>{};
+}
+
+/// The struct that explains why a network cannot be trained, or void.
+template <class Net, class Loss, class Optimizer, class Input, class Kernels, class Instead>
+constexpr auto training_explanation() {
+  if constexpr (!std::is_void_v<typename decltype(module_explanation<Net, Instead>())::type>)
+    return module_explanation<Net, Instead>();
+  else if constexpr (!IsLoss<Loss>)
+    return std::type_identity<mistake::NotALoss<Loss, Instead>>{};
+  else if constexpr (!IsOptimizer<Optimizer>)
+    return std::type_identity<mistake::NotAnOptimizer<Optimizer, Instead>>{};
+  else if constexpr (!loss_fits<Loss, OutputOf<Net, Input, Tracer<Kernels>>>())
+    return output_explanation<Net, Loss, Input, Kernels, Instead>();
+  else
+    return trace_explanation<TrainingProgram<Net, Loss, Optimizer, Input, Kernels>, Instead>();
+}
+
+}  // namespace detail
 }  // namespace tenet

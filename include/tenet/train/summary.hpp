@@ -93,11 +93,13 @@ std::string plan_text(const char* name) {
   const double share = plan.unplanned_per_sample_floats > 0
                            ? static_cast<double>(plan.per_sample_floats) / static_cast<double>(plan.unplanned_per_sample_floats)
                            : 1.0;
+  int operations = 0;  // views cost nothing
+  for (const auto& node : P::graph.nodes) operations += node.operation != nullptr && node.operation->kind != Kind::view;
   char text[512];
   std::snprintf(text, sizeof text,
                 "%s: %d operations in %d steps, %d distinct fused loops; %s FLOPs a sample\n"
                 "  memory: %s a sample (%.3f of one buffer a value), %s fixed, %d results in place\n",
-                name, P::graph.count, P::lowered.used.steps, P::lowered.used.programs,
+                name, operations, P::lowered.used.steps, P::lowered.used.programs,
                 with_commas(P::flops.per_sample).c_str(), megabytes(plan.per_sample_floats).c_str(), share,
                 megabytes(plan.fixed_floats).c_str(), plan.reused_in_place);
   return text;

@@ -52,15 +52,41 @@ struct FitOptions {
   std::FILE* progress = stderr;  ///< where progress is shown; null: nowhere
 };
 
-/// Trains a network of type Net: Trainer<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, Cpu<>>.
-///
-/// The tags behind the optimizer come in any order: the input's shape, which must be given, and policies, which have
-/// defaults. The whole training step is planned at compile time; after the first step nothing is allocated.
-template <class Net, class Loss, class Optimizer, class... Tags>
-class Trainer {
-  using Chosen = Policies<Tags...>;
+namespace detail {
 
- public:
+/// FitOptions; named in this way so that g++ does not list the whole function where an option is misspelt.
+template <class Loader>
+struct FitOptionsFor {
+  using type = FitOptions;
+};
+
+/// The element types of inputs and targets; void where they are not known before the run.
+template <class Input, class Target>
+struct Elements {
+  template <class Wanted, class Found>
+  static constexpr bool same = std::is_void_v<Found> || std::is_same_v<Wanted, Found>;
+  template <class WantedInput, class WantedTarget>
+  static constexpr bool fit = same<WantedInput, Input> && same<WantedTarget, Target>;
+};
+
+template <class Data>
+constexpr auto elements_of() {
+  if constexpr (requires { typename Data::Input; typename Data::Target; })
+    return Elements<typename Data::Input, typename Data::Target>{};
+  else
+    return Elements<void, void>{};
+}
+/// Those of a loader's data set.
+template <class Loader>
+using ElementsOfLoader = decltype(elements_of<std::remove_cvref_t<decltype(std::declval<Loader&>().dataset())>>());
+
+}  // namespace detail
+
+/// What `Trainer` names. A function that takes any trainer can deduce this class's arguments; those of `Trainer`, which
+/// is an alias, it cannot.
+template <class Net, class Loss, class Optimizer, class... Tags>
+struct TrainerOf {
+  using Chosen = Policies<Tags...>;
   using Input = typename Chosen::Input;
   using Device = typename Chosen::Device;
   using Kernels = typename Device::Kernels;
@@ -72,41 +98,72 @@ class Trainer {
   using InputElement = typename Input::Element;
   using TargetElement = typename Target::Element;
 
-  explicit Trainer(Optimizer optimizer = {}, std::uint64_t seed = 0)
-      : optimizer_(optimizer),
-        seed_(seed),
-        executor_(make_executor<Device>()),
-        weights_(seed),
-        gradients_(Weights<Net>::table.parameter_floats),
-        states_(Optimizer::state_count * Weights<Net>::table.parameter_floats) {}
+  // An aggregate of the optimizer and the seed, Trainer<…>{{.learning_rate = 0.1f}, 1}: so the compiler names a setting
+  // that is misspelt, where a constructor would only not match.
+  Optimizer optimizer_{};
+  std::uint64_t seed_ = 0;
+
+  /// Everything else; not to be given.
+  class State {
+   public:
+    explicit State(std::uint64_t seed) : weights(seed) {}
+
+   private:
+    friend TrainerOf;
+    float factor = 1.0f;
+    std::unique_ptr<typename Kernels::Executor> executor = make_executor<Device>();
+    Weights<Net> weights;
+    Buffer gradients{Weights<Net>::table.parameter_floats};
+    Buffer states{Optimizer::state_count * Weights<Net>::table.parameter_floats};
+    std::optional<Execution<Training>> training;
+    std::optional<Execution<Evaluating>> evaluating;
+    std::optional<Execution<Predicting>> predicting;
+  };
+  State state_{seed_};
 
   /// One step on a batch: inputs of `batch` samples one after the other, targets likewise.
   StepResult step(const InputElement* inputs, const TargetElement* targets, int batch) {
     check(targets, batch);
-    auto& execution = prepared(training_);
-    weights_.count_step();
+    auto& execution = prepared(state_.training);
+    state_.weights.count_step();
     Optimizer now = optimizer_;
-    now.learning_rate *= factor_;
-    const auto scalars = now.scalars(weights_.steps());
-    execution.set_scalars(scalars.data(), seed_ * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(weights_.steps()));
+    now.learning_rate *= state_.factor;
+    const auto scalars = now.scalars(state_.weights.steps());
+    execution.set_scalars(scalars.data(), seed_ * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(state_.weights.steps()));
     give(execution, inputs, targets);
     execution.run(batch);
     return result_of(execution);
   }
 
+  /// Pointers to other element types are a mistake.
+  template <class Inputs, class Targets>
+  StepResult step(const Inputs*, const Targets*, int) {
+    static_assert(detail::Elements<Inputs, Targets>::template fit<InputElement, TargetElement>,
+                  "the element types of inputs or targets do not fit: inputs are float, or std::int32_t for Tokens; "
+                  "targets are std::int32_t labels for CrossEntropy, float for MeanSquaredError: convert them");
+    return {};
+  }
+
   /// Trains for some epochs; each reads the loader once. Ctrl-C ends it after the step that is under way.
-  template <class Data, class Order>
-  FitReport fit(DataLoader<Data, Order>& loader, FitOptions options = {}) {
+  template <class Loader>
+  FitReport fit(Loader&& loader, typename detail::FitOptionsFor<Loader>::type options = {}) {
+    static_assert(detail::ElementsOfLoader<Loader>::template fit<InputElement, TargetElement>,
+                  "the data set's element types do not fit: inputs are float, or std::int32_t for Tokens; targets are "
+                  "std::int32_t labels for CrossEntropy, float for MeanSquaredError: use another data set or loss");
     check(loader);
     FitReport report;
     const InterruptGuard guard;
+    const struct Reset {  // also where a callback throws
+      float& factor;
+      ~Reset() { factor = 1.0f; }
+    } reset{state_.factor};
     Progress progress(options.progress, options.epochs, loader.size());
     long step = 0;
     for (int epoch = 0; epoch < options.epochs && !report.interrupted; ++epoch) {
       const auto begin = std::chrono::steady_clock::now();
       EpochReport done{epoch + 1, 0, 0, 0, 0};
       for (const Batch& batch : loader.epoch(epoch)) {
-        factor_ = options.schedule ? options.schedule({step, options.epochs * loader.size(), epoch}) : 1.0f;
+        state_.factor = options.schedule ? options.schedule({step, options.epochs * loader.size(), epoch}) : 1.0f;
         const StepResult result = this->step(static_cast<const InputElement*>(batch.input),
                                              static_cast<const TargetElement*>(batch.target), batch.size);
         done.loss += result.loss * batch.size;
@@ -127,20 +184,18 @@ class Trainer {
       if (!report.interrupted) progress.finish_epoch();
       if (options.on_epoch) options.on_epoch(done);
     }
-    factor_ = 1.0f;
     return report;
-  }
-  template <class Data, class Order>
-  FitReport fit(DataLoader<Data, Order>&& loader, FitOptions options = {}) {
-    return fit(loader, std::move(options));
   }
 
   /// Loss and accuracy over a whole loader, in evaluation mode; nothing is changed.
-  template <class Data, class Order>
-  Evaluation evaluate(DataLoader<Data, Order>& loader) {
+  template <class Loader>
+  Evaluation evaluate(Loader&& loader) {
+    static_assert(detail::ElementsOfLoader<Loader>::template fit<InputElement, TargetElement>,
+                  "the data set's element types do not fit: inputs are float, or std::int32_t for Tokens; targets are "
+                  "std::int32_t labels for CrossEntropy, float for MeanSquaredError: use another data set or loss");
     check(loader);
     Evaluation total{0, 0, 0};
-    auto& execution = prepared(evaluating_);
+    auto& execution = prepared(state_.evaluating);
     for (const Batch& batch : loader.epoch(0)) {
       const auto* const targets = static_cast<const TargetElement*>(batch.target);
       check(targets, batch.size);
@@ -155,27 +210,23 @@ class Trainer {
     total.accuracy /= static_cast<double>(total.samples);
     return total;
   }
-  template <class Data, class Order>
-  Evaluation evaluate(DataLoader<Data, Order>&& loader) {
-    return evaluate(loader);
-  }
 
   /// The network's output for a batch, in evaluation mode; valid until the next run.
   std::span<const float> predict(const InputElement* inputs, int batch) {
-    auto& execution = prepared(predicting_);
+    auto& execution = prepared(state_.predicting);
     give(execution, inputs, nullptr);
     execution.run(batch);
     return {execution.result(0), static_cast<std::size_t>(Output::size * batch)};
   }
 
   /// Parameters and buffers to and from a safetensors file, under PyTorch's names.
-  void save(const std::string& path) { weights_.save(path); }
-  void load(const std::string& path) { weights_.load(path); }
+  void save(const std::string& path) { state_.weights.save(path); }
+  void load(const std::string& path) { state_.weights.load(path); }
 
-  Weights<Net>& weights() { return weights_; }
+  Weights<Net>& weights() { return state_.weights; }
   Optimizer& optimizer() { return optimizer_; }
-  const float* gradients() const { return gradients_.data(); }
-  typename Kernels::Executor& executor() { return *executor_; }
+  const float* gradients() const { return state_.gradients.data(); }
+  typename Kernels::Executor& executor() { return *state_.executor; }
 
   /// The network's layers, and the plans of training step and evaluation; memory for a batch of one.
   std::string summary() const {
@@ -183,24 +234,24 @@ class Trainer {
            " (" + detail::megabytes(Training::slots.parameter_floats) + ", with gradients and " + Optimizer::name + " " +
            detail::megabytes((2 + Optimizer::state_count) * Training::slots.parameter_floats) + ")\n" +
            detail::plan_text<Training>("training step") + detail::plan_text<Evaluating>("evaluation") +
-           detail::device_text<Device>(*executor_);
+           detail::device_text<Device>(*state_.executor);
   }
 
   /// The graph of the training step in Graphviz' language.
   static std::string graph() { return dot_of<Net, Training>(); }
 
   /// Floats held for activations and values without a batch by the training program: its plan, times the batch.
-  long activation_floats() const { return training_ ? training_->memory_floats() : 0; }
+  long activation_floats() const { return state_.training ? state_.training->memory_floats() : 0; }
 
  private:
   template <class P>
   Execution<P>& prepared(std::optional<Execution<P>>& execution) {
     if (!execution) {
-      Arenas& arenas = execution.emplace(*executor_).arenas();
-      arenas[Arena::parameters] = weights_.parameters();
-      arenas[Arena::gradients] = gradients_.data();
-      arenas[Arena::buffers] = weights_.buffers();
-      arenas[Arena::states] = states_.data();
+      Arenas& arenas = execution.emplace(*state_.executor).arenas();
+      arenas[Arena::parameters] = state_.weights.parameters();
+      arenas[Arena::gradients] = state_.gradients.data();
+      arenas[Arena::buffers] = state_.weights.buffers();
+      arenas[Arena::states] = state_.states.data();
     }
     return *execution;
   }
@@ -249,15 +300,50 @@ class Trainer {
     compare("targets", Target::info, layout.target_kind, layout.target_extents);
   }
 
-  Optimizer optimizer_;
-  std::uint64_t seed_;
-  float factor_ = 1.0f;
-  std::unique_ptr<typename Kernels::Executor> executor_;
-  Weights<Net> weights_;
-  Buffer gradients_, states_;
-  std::optional<Execution<Training>> training_;
-  std::optional<Execution<Evaluating>> evaluating_;
-  std::optional<Execution<Predicting>> predicting_;
 };
+
+namespace detail {
+
+/// Stands in for the trainer of a network that has a mistake: it takes all calls, so that nothing follows the message.
+template <class Net, class Optimizer>
+struct BrokenTrainer {
+  explicit BrokenTrainer(Optimizer = {}, std::uint64_t = 0) {}
+  StepResult step(const auto&, const auto&, int) { return {}; }
+  FitReport fit(const auto&, const FitOptions& = {}) { return {}; }
+  Evaluation evaluate(const auto&) { return {}; }
+  std::span<const float> predict(const auto&, int) { return {}; }
+  void save(const std::string&) {}
+  void load(const std::string&) {}
+  Weights<Net>& weights();
+  Optimizer& optimizer();
+  const float* gradients() const { return nullptr; }
+  std::string summary() const { return {}; }
+  static std::string graph() { return {}; }
+  long activation_floats() const { return 0; }
+};
+
+template <class Net, class Loss, class Optimizer, class... Tags>
+constexpr auto trainer_of() {
+  using Chosen = Policies<Tags...>;
+  using Instead = BrokenTrainer<Net, Optimizer>;
+  using Wrong = typename decltype(Chosen::template explanation<Instead>())::type;
+  if constexpr (!std::is_void_v<Wrong>) {
+    return std::type_identity<Wrong>{};
+  } else {
+    using Kernels = typename Chosen::Device::Kernels;
+    using Broken = typename decltype(training_explanation<Net, Loss, Optimizer, typename Chosen::Input, Kernels, Instead>())::type;
+    return std::type_identity<std::conditional_t<std::is_void_v<Broken>, TrainerOf<Net, Loss, Optimizer, Tags...>, Broken>>{};
+  }
+}
+
+}  // namespace detail
+
+/// Trains a network of type Net: Trainer<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, Cpu<>>.
+///
+/// The tags behind the optimizer come in any order: the input's shape, which must be given, and policies, which have
+/// defaults. The whole training step is planned at compile time; after the first step nothing is allocated. Where the
+/// network has a mistake, this names the class that explains it (docs/errors.md).
+template <class Net, class Loss, class Optimizer, class... Tags>
+using Trainer = typename decltype(detail::trainer_of<Net, Loss, Optimizer, Tags...>())::type;
 
 }  // namespace tenet

@@ -1,0 +1,231 @@
+#pragma once
+
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "agreement.hpp"
+#include "tenet/core/vector_math.hpp"
+#include "tenet/device/element.hpp"
+
+/// The laws of a device's element-wise loop, on one region over operands that are broadcast in every way:
+///   a = x·y;  b = a + z;  c = a - 2 z.
+/// Values are small whole numbers, so that the loop has to give exactly what plain index arithmetic gives.
+namespace regions {
+
+using namespace tenet;
+
+template <class Lane>
+inline Lane multiply(Lane a, Lane b, Lane, Lane) {
+  return a * b;
+}
+template <class Lane>
+inline Lane add(Lane a, Lane b, Lane, Lane) {
+  return a + b;
+}
+template <class Lane>
+inline Lane subtract_twice(Lane a, Lane b, Lane, Lane) {
+  return a - 2.0f * b;
+}
+
+/// A result's type, and the types of the operands x, y and z.
+template <class To_, class X, class Y, class Z>
+struct Case {
+  using To = To_;
+  static constexpr Access accesses[]{access_of(To::info, X::info), access_of(To::info, Y::info),
+                                     access_of(To::info, Z::info)};
+  static_assert(accesses[0].regular && accesses[1].regular && accesses[2].regular);
+  static constexpr long sizes[]{X::size, Y::size, Z::size};
+  static constexpr bool batched[]{X::batched, Y::batched, Z::batched};
+
+  /// What is stored: b, c and the operand y itself; what is summed: c.
+  static constexpr Wiring wiring(Role role) {
+    Wiring made;
+    made.operations = 3;
+    made.inputs = 3;
+    made.outputs = role == Role::store ? 3 : 1;
+    const signed char sources[3][4]{{0, 1, 0, 0}, {-1, 2, -1, -1}, {-1, 2, -1, -1}};
+    for (int i = 0; i < 3; ++i)
+      for (int k = 0; k < 4; ++k) made.source[i][k] = sources[i][k];
+    const signed char stored[]{1, 2, -2};
+    for (int k = 0; k < made.outputs; ++k)
+      made.output[k] = role == Role::store ? stored[k] : static_cast<signed char>(2);
+    for (int k = 0; k < 3; ++k) made.uniform[k] = accesses[k].uniform();
+    return made;
+  }
+  template <class Kernels, Role role>
+  static constexpr ElementRange range =
+      Kernels::template element_range<role, wiring(role), &multiply<typename Kernels::Lane>,
+                                      &add<typename Kernels::Lane>, &subtract_twice<typename Kernels::Lane>>;
+
+  /// Blocks in which every operand, and what is summed to one element, is contiguous or uniform.
+  static constexpr long block(long of_sum = 0) {
+    for (const Access& access : accesses) of_sum = greatest_common_divisor(access.block(), of_sum);
+    return of_sum;
+  }
+};
+
+/// Operands of a case for a batch, and its results by plain index arithmetic.
+template <class Case>
+struct Numbers {
+  long total;
+  std::vector<float> operands[3], b, c, y;
+
+  explicit Numbers(long batch) : total(Case::To::size * (Case::To::batched ? batch : 1)) {
+    for (int k = 0; k < 3; ++k)
+      for (const int value : random_integers(Case::sizes[k] * (Case::batched[k] ? batch : 1), -3, 4, k))
+        operands[k].push_back(static_cast<float>(value));
+    for (long i = 0; i < total; ++i) {
+      float read[3];
+      for (int k = 0; k < 3; ++k) {
+        const Access& access = Case::accesses[k];
+        const long at = access.full ? i : i / access.inner % static_cast<long>(operands[k].size());
+        read[k] = operands[k][static_cast<std::size_t>(at)];
+      }
+      b.push_back(read[0] * read[1] + read[2]);
+      c.push_back(read[0] * read[1] - 2 * read[2]);
+      y.push_back(read[1]);
+    }
+  }
+
+  ElementArguments arguments(long batch, long block) const {
+    ElementArguments result{};
+    for (int k = 0; k < 3; ++k) result.inputs[k] = ElementArguments::bind(operands[k].data(), Case::accesses[k], batch);
+    result.total = total;
+    result.block = block > 0 ? block : total;
+    return result;
+  }
+};
+
+inline constexpr float untouched = 12345.25f;
+
+/// Results with a border, to see what is written beside them.
+struct Target {
+  std::vector<float> floats;
+  explicit Target(long size) : floats(static_cast<std::size_t>(size) + 128, untouched) {}
+  float* data() { return floats.data() + 64; }
+};
+
+/// Elements [first, last) + r·stride for r < repeat hold what is expected, and all others are as before.
+inline void check_written(Target& target, const std::vector<float>& expected, long first, long last, long stride,
+                          long repeat) {
+  std::vector<float> wanted(target.floats.size(), untouched);
+  for (long r = 0; r < repeat; ++r)
+    for (long i = first + r * stride; i < last + r * stride; ++i)
+      wanted[static_cast<std::size_t>(64 + i)] = expected[static_cast<std::size_t>(i)];
+  CHECK(target.floats == wanted);
+}
+
+/// Stores over ranges that begin and end anywhere, once or several times at a distance.
+template <class Kernels, class Case>
+void check_ranges(long batch) {
+  const Numbers<Case> numbers(batch);
+  const long n = numbers.total;
+  CAPTURE(batch, n);
+  const long ranges[][4] = {{0, n, 0, 1},         {n / 3, n, 0, 1},     {1, n - 1, 0, 1},
+                            {n / 2, n / 2, 0, 1}, {0, n / 4, n / 4, 4}, {n / 7, n / 5, n / 3, 2}};
+  for (const auto& [first, last, stride, repeat] : ranges) {
+    if (last < first) continue;
+    CAPTURE(first, last, stride, repeat);
+    ElementArguments arguments = numbers.arguments(batch, Case::block());
+    Target b(n), c(n), y(n);
+    arguments.outputs[0] = b.data(), arguments.outputs[1] = c.data(), arguments.outputs[2] = y.data();
+    Case::template range<Kernels, Role::store>(arguments, first, last, stride, repeat, nullptr);
+    check_written(b, numbers.b, first, last, stride, repeat);
+    check_written(c, numbers.c, first, last, stride, repeat);
+    check_written(y, numbers.y, first, last, stride, repeat);
+
+    float sum = 100;  // sums are added to what is there
+    Case::template range<Kernels, Role::sum>(arguments, first, last, stride, repeat, &sum);
+    std::vector<float> rows(static_cast<std::size_t>(last - first + 64), 7), expected = rows;
+    Case::template range<Kernels, Role::sum_rows>(arguments, first, last, stride, repeat, rows.data());
+    float expected_sum = 100;
+    for (long r = 0; r < repeat; ++r)
+      for (long i = first; i < last; ++i) {
+        expected_sum += numbers.c[static_cast<std::size_t>(i + r * stride)];
+        expected[static_cast<std::size_t>(i - first)] += numbers.c[static_cast<std::size_t>(i + r * stride)];
+      }
+    CHECK(sum == expected_sum);
+    CHECK(rows == expected);
+  }
+}
+
+/// A whole region, on one executor.
+template <class Kernels, class Case>
+void check_stores(typename Kernels::Executor& executor, long batch) {
+  const Numbers<Case> numbers(batch);
+  CAPTURE(batch, numbers.total);
+  ElementArguments arguments = numbers.arguments(batch, Case::block());
+  Target b(numbers.total), c(numbers.total), y(numbers.total);
+  arguments.outputs[0] = b.data(), arguments.outputs[1] = c.data(), arguments.outputs[2] = y.data();
+  run_element(executor, Case::template range<Kernels, Role::store>, arguments);
+  check_written(b, numbers.b, 0, numbers.total, 0, 1);
+  check_written(c, numbers.c, 0, numbers.total, 0, 1);
+  check_written(y, numbers.y, 0, numbers.total, 0, 1);
+}
+
+/// A sum to the type Sum behind a region, and an epilogue behind the sum: it sees each result once, when it is there.
+template <class Kernels, class Case, class Sum>
+void check_sum(typename Kernels::Executor& executor, long batch) {
+  constexpr Access sum = access_of(Case::To::info, Sum::info);
+  static_assert(sum.regular && !sum.full);
+  constexpr Role role = sum.inner == 1 && sum.count > 1 ? Role::sum_rows : Role::sum;
+  const Numbers<Case> numbers(batch);
+  const long count = sum.count * (sum.batched ? batch : 1);
+  CAPTURE(batch, numbers.total, sum.inner, count);
+  std::vector<float> expected(static_cast<std::size_t>(count));
+  for (long i = 0; i < numbers.total; ++i)
+    expected[static_cast<std::size_t>(i / sum.inner % count)] += numbers.c[static_cast<std::size_t>(i)];
+
+  struct Seen {
+    Target result;
+    std::vector<float> values;
+  } seen{Target(count), std::vector<float>(static_cast<std::size_t>(count), untouched)};
+  const Epilogue epilogue{[](const void* state, long first, long last) {
+                            auto& self = *static_cast<Seen*>(const_cast<void*>(state));
+                            for (long i = first; i < last; ++i) {
+                              float& value = self.values[static_cast<std::size_t>(i)];
+                              value = value == untouched ? self.result.data()[i] : -untouched;  // a second time
+                            }
+                          },
+                          &seen};
+  const ElementArguments arguments = numbers.arguments(batch, Case::block(sum.block()));
+  run_reduce(executor, role, Case::template range<Kernels, role>, arguments, sum.inner, count, seen.result.data(),
+             epilogue);
+  check_written(seen.result, expected, 0, count, 0, 1);
+  CHECK(seen.values == expected);
+}
+
+using Whole = Batched<5, 3, 7>;  // no extent is a multiple of a vector
+/// Operands: whole, by channel, by row, by sample, by channel of a sample, one number.
+using Mixed = Case<Whole, Whole, Fixed<5, 1, 1>, Fixed<7>>;
+using BySample = Case<Whole, Batched<5, 1, 1>, Whole, Batched<>>;
+using Shared = Case<Whole, Fixed<5, 3, 7>, Scalar, Batched<5, 3, 1>>;
+using Flat = Case<Fixed<37>, Fixed<37>, Scalar, Fixed<37>>;
+using PerSample = Case<Batched<>, Batched<>, Scalar, Batched<>>;
+using Rows = Case<Batched<33>, Fixed<33>, Batched<1>, Batched<33>>;
+
+/// All laws on one executor; `large` is a batch whose elements fill several tasks.
+template <class Kernels>
+void check_all(typename Kernels::Executor& executor, long large) {
+  for (const long batch : {1L, 2L, 5L, large}) {
+    check_stores<Kernels, Mixed>(executor, batch);
+    check_stores<Kernels, BySample>(executor, batch);
+    check_stores<Kernels, Shared>(executor, batch);
+    check_stores<Kernels, Flat>(executor, batch);
+    check_stores<Kernels, PerSample>(executor, 3 * batch);
+    check_stores<Kernels, Rows>(executor, batch);
+    check_sum<Kernels, Mixed, Scalar>(executor, batch);
+    check_sum<Kernels, Mixed, Fixed<5, 1, 1>>(executor, batch);
+    check_sum<Kernels, Mixed, Fixed<7>>(executor, batch);
+    check_sum<Kernels, BySample, Fixed<5, 3, 7>>(executor, batch);
+    check_sum<Kernels, BySample, Batched<>>(executor, batch);
+    check_sum<Kernels, Shared, Batched<5, 1, 1>>(executor, batch);
+    check_sum<Kernels, Shared, Batched<5, 3, 1>>(executor, batch);
+    check_sum<Kernels, Flat, Scalar>(executor, batch);
+    check_sum<Kernels, PerSample, Scalar>(executor, 100 * batch);
+    check_sum<Kernels, Rows, Fixed<33>>(executor, batch);
+  }
+}
+
+}  // namespace regions

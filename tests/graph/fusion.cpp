@@ -1,0 +1,105 @@
+#include "tenet/graph/fusion.hpp"
+
+#include "../support/gradient_check.hpp"
+#include "../support/networks.hpp"
+#include "../support/traced.hpp"
+
+using namespace tenet;
+
+namespace {
+// Ten squarings are one loop; the update of an optimizer is one with all its results.
+constexpr auto squarings = [](auto x) {
+  for (int i = 0; i < 10; ++i) x = x * x;
+  return x;
+};
+static_assert(traced::Inference<traced::Function<squarings>, Features<5>>::order.count == 1);
+
+template <class Optimizer>
+using Update = traced::Training<Sequential<Linear<3, 2>>, Features<3>, MeanSquaredError, Optimizer>;
+// Loops over all parameters; numbers such as 1 - beta are computed before.
+template <class Program>
+constexpr int loops_of_update() {
+  int first = 0, count = 0;
+  while (Program::graph.nodes[first].source != Source::gradients) ++first;
+  for (int s = 0; s < Program::order.count; ++s)
+    count += Program::order.head[s] > first && Program::graph.nodes[Program::order.head[s]].type->size() > 1;
+  return count;
+}
+static_assert(loops_of_update<Update<Sgd>>() == 1);
+static_assert(loops_of_update<Update<Adam>>() == 1);
+static_assert(loops_of_update<Update<AdamW>>() == 1);
+
+// A compiled step, whose operations are fused and whose memory is planned, does what the same network does line by line
+// on tensors of their own.
+template <class Net, class Input, class Device>
+void compare(int batch) {
+  using Compiled = Trainer<Net, MeanSquaredError, Sgd, Input, Device>;
+  const Sgd sgd{.learning_rate = 0.1f, .momentum = 0.9f};
+  Compiled compiled(sgd, 5);
+  Imperative<Net, Reference> imperative(5);
+  const auto inputs = law::sample<float>(Input::size * batch, 1, {});
+  const auto targets = law::sample<float>(Compiled::Target::size * batch, 2, {});
+  const auto close = [](const float* found, const float* expected, long size) {
+    double worst = 0, largest = 0;
+    for (long i = 0; i < size; ++i) {
+      worst = std::fmax(worst, std::fabs(found[i] - expected[i]));
+      largest = std::fmax(largest, std::fabs(expected[i]));
+    }
+    CHECK(largest > 0);
+    CHECK(worst <= 2e-5 * (1 + largest));
+  };
+  for (int step = 0; step < 2; ++step) {
+    const auto x = imperative.template tensor<Input>(inputs.data(), batch);
+    const auto target = imperative.template tensor<typename Compiled::Target>(targets.data(), batch);
+    const auto loss = MeanSquaredError::loss(imperative(x), target);
+    const float expected = loss.values()[0];
+    imperative.backward(loss);
+    imperative.step(sgd);
+    CHECK(compiled.step(inputs.data(), targets.data(), batch).loss == Approx(expected).epsilon(2e-5));
+    close(compiled.gradients(), imperative.gradients(), slot_table<Net>.parameter_floats);
+    close(compiled.weights().parameters(), imperative.weights().parameters(), slot_table<Net>.parameter_floats);
+  }
+}
+
+template <unsigned... seeds>
+void compare_drawn() {
+  (compare<networks::Drawn<seeds>, Batched<3, 4>, Cpu<0, 2>>(7), ...);
+}
+
+template <class Program>
+void check_regions() {
+  constexpr auto& graph = Program::graph;
+  constexpr auto& fusion = Program::fusion;
+  for (int i = 0; i < graph.count; ++i) {
+    const auto* const operation = graph.nodes[i].operation;
+    if (operation == nullptr || operation->kind != Kind::element) continue;
+    // Stored, or a member of the region of everyone who reads it.
+    if (fusion.stored[i]) {
+      bool inside = false;
+      for (int m = fusion.first_member[fusion.region[i]]; m >= 0; m = fusion.next_member[m])
+        inside = inside || fusion.member[m] == i;
+      CHECK(inside);
+    }
+    int members = 0, previous = graph.count;
+    for (int m = fusion.first_member[i]; m >= 0; m = fusion.next_member[m]) {
+      CHECK(fusion.member[m] < previous);
+      previous = fusion.member[m];
+      ++members;
+    }
+    CHECK(members <= max_region_operations);
+  }
+  for (const auto& program : Program::lowered.programs) {
+    CHECK(program.wiring.inputs <= max_region_inputs);
+    CHECK(program.wiring.outputs <= max_region_outputs);
+  }
+}
+}  // namespace
+
+TEST_CASE("fused and planned, drawn networks compute what they compute line by line") {
+  compare_drawn<11, 12, 13, 14, 15, 16>();
+}
+
+TEST_CASE("regions are whole and within their limits") {
+  check_regions<traced::Training<networks::Residual, Image<2, 6, 5>, CrossEntropy, Adam>>();
+  check_regions<traced::Training<networks::Drawn<17>, Batched<3, 4>>>();
+}

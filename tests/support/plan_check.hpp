@@ -1,0 +1,148 @@
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <tenet/tenet.hpp>
+#include <vector>
+
+/// The laws of schedules and memory plans, checked by acting a program out: each step reads its inputs and writes its
+/// results in a shadow of the arenas that knows whose numbers lie where.
+namespace law {
+
+template <class Program>
+class ShadowRun {
+ public:
+  static constexpr auto& graph = Program::graph;
+  static constexpr auto& fusion = Program::fusion;
+  static constexpr auto& order = Program::order;
+  static constexpr auto& plan = Program::plan;
+
+  ShadowRun()
+      : per_sample_(static_cast<std::size_t>(plan.per_sample_floats / tenet::arena_granule), -1),
+        fixed_(static_cast<std::size_t>(plan.fixed_floats / tenet::arena_granule), -1) {}
+
+  void run() {
+    for (int s = 0; s < order.count; ++s) step(s);
+    for (const tenet::Output& output : graph.outputs)
+      if (output.destination == tenet::Destination::result) check_read(fusion.value[output.node], order.count);
+  }
+
+  int errors = 0, reads = 0, written_in_place = 0;
+
+ private:
+  static bool is(int i, tenet::Kind kind) {
+    return graph.nodes[i].operation != nullptr && graph.nodes[i].operation->kind == kind;
+  }
+  static bool computed(int i) { return graph.nodes[i].operation != nullptr; }
+
+  struct Read {
+    int value;
+    bool same_place_allowed;
+  };
+
+  void step(int s) {
+    const int head = order.head[s];
+    std::vector<Read> inputs;
+    std::vector<int> results;
+    const auto region = [&](int root, bool alone, bool writes, int anchor) {
+      for (int m = fusion.first_member[root]; m >= 0; m = fusion.next_member[m]) {
+        const int i = fusion.member[m];
+        const auto& node = graph.nodes[i];
+        if (writes && fusion.stored[i]) results.push_back(i);
+        for (int j = 0; j < node.operand_count; ++j) {
+          const int value = fusion.value[node.operands[j]];
+          if (value == anchor || !computed(value)) continue;
+          bool inside = false;
+          for (int k = fusion.first_member[root]; k >= 0; k = fusion.next_member[k])
+            inside = inside || fusion.member[k] == value;
+          if (inside) continue;
+          const bool full = tenet::access_of(*node.type, *graph.nodes[value].type).full;
+          inputs.push_back({value, alone && full});
+        }
+      }
+    };
+    if (is(head, tenet::Kind::element)) {
+      region(head, true, true, -1);
+    } else {
+      const int epilogue = fusion.epilogue[head];
+      if (is(head, tenet::Kind::reduction)) {
+        region(head, false, false, -1);
+        const int summed = fusion.value[graph.nodes[head].operands[0]];
+        if (computed(summed) && fusion.stored[summed]) inputs.push_back({summed, false});
+      } else {
+        for (int j = 0; j < graph.nodes[head].operand_count; ++j) {
+          const int value = fusion.value[graph.nodes[head].operands[j]];
+          if (computed(value)) inputs.push_back({value, false});
+        }
+      }
+      if (epilogue >= 0) region(epilogue, false, true, head);
+      if (!fusion.absorbed[head]) results.push_back(head);
+    }
+    for (const Read& input : inputs) check_read(input.value, s);
+    for (const int result : results) {
+      // No result lies on an input of the step, but where the input is read at the same place for the last time.
+      for (const Read& input : inputs) {
+        if (!overlap(result, input.value)) continue;
+        ++written_in_place;
+        const bool same = plan.place[result].offset == plan.place[input.value].offset;
+        if (!(input.same_place_allowed && same && order.last_use[input.value] == s))
+          report("result on an input", result, s);
+      }
+      for (const int other : results)
+        if (other < result && overlap(result, other)) report("two results on each other", result, s);
+      write(result);
+      if (order.step[result] != s) report("computed in another step than said", result, s);
+    }
+  }
+
+  /// All of the value's numbers are still there, and the schedule knows that they are read here.
+  void check_read(int value, int s) {
+    ++reads;
+    if (!fusion.stored[value]) return report("read but never stored", value, s);
+    if (order.last_use[value] < s) report("read after its last use", value, s);
+    if (s < order.count && order.step[value] >= s) report("read before it is computed", value, s);
+    auto* const arena = arena_of(value);
+    if (arena == nullptr) return;
+    for (long k = first(value); k < last(value); ++k)
+      if ((*arena)[static_cast<std::size_t>(k)] != value) return report("overwritten while needed", value, s);
+  }
+
+  void write(int value) {
+    auto* const arena = arena_of(value);
+    if (arena == nullptr) return;
+    if (last(value) > static_cast<long>(arena->size())) return report("beyond the arena", value, -1);
+    for (long k = first(value); k < last(value); ++k) (*arena)[static_cast<std::size_t>(k)] = value;
+  }
+
+  bool overlap(int a, int b) {
+    return arena_of(a) != nullptr && arena_of(a) == arena_of(b) && first(a) < last(b) && first(b) < last(a);
+  }
+
+  std::vector<int>* arena_of(int value) {
+    const tenet::Arena arena = plan.place[value].arena;
+    return arena == tenet::Arena::per_sample ? &per_sample_ : arena == tenet::Arena::fixed ? &fixed_ : nullptr;
+  }
+  static long first(int value) { return plan.place[value].offset / tenet::arena_granule; }
+  static long last(int value) {
+    return first(value) + tenet::rounded_up(graph.nodes[value].type->size()) / tenet::arena_granule;
+  }
+
+  void report(const char* what, int value, int s) {
+    ++errors;
+    UNSCOPED_INFO(what << ": value " << value << " (" << (computed(value) ? graph.nodes[value].operation->name : "leaf")
+                       << ") in step " << s);
+  }
+
+  std::vector<int> per_sample_, fixed_;
+};
+
+/// Acts a program out; gives how many results were written in the place of an input.
+template <class Program>
+int check_plan() {
+  ShadowRun<Program> shadow;
+  shadow.run();
+  CHECK(shadow.errors == 0);
+  CHECK(shadow.reads >= Program::order.count);
+  return shadow.written_in_place;
+}
+
+}  // namespace law

@@ -1,0 +1,128 @@
+// Imperative mode by hand. That it gives the numbers of the compiled step for any network: hybrid_reference.cpp and
+// hybrid_cpu.cpp.
+#include "tenet/train/imperative.hpp"
+
+#include "../support/hybrid.hpp"
+
+namespace {
+
+using namespace tenet;
+
+struct Net {
+  Linear<4, 6> hidden;
+  Dropout<25> dropout;
+  Linear<6, 3> scores;
+  constexpr auto forward(auto x) const { return scores(dropout(tanh(hidden(x)))); }
+};
+using Input = Features<4>;
+const std::vector<float> inputs = hybrid::random_numbers(5 * 4, 1);
+const std::vector<std::int32_t> labels{0, 2, 1, 1, 0};
+
+/// One step of a network in imperative mode; the loss before it.
+template <class Optimizer, class Device>
+float step(Imperative<Net, Device>& net, const Optimizer& optimizer) {
+  const auto x = net.template tensor<Input>(inputs.data(), 5);
+  const auto loss = cross_entropy(net(x), net.template tensor<BatchedInt<>>(labels.data(), 5));
+  const float value = loss.item();
+  net.backward(loss);
+  net.step(optimizer);
+  return value;
+}
+
+/// Ten steps in both modes: losses and parameters equal within 1e-6 relative.
+template <class Device, class Optimizer>
+void check_steps(const Optimizer& optimizer) {
+  Trainer<Net, CrossEntropy, Optimizer, Input, Device> trainer(optimizer, 3);
+  Imperative<Net, Device> net(3);
+  const std::vector<float> before(net.weights().parameters(), net.weights().parameters() + net.table.parameter_floats);
+  for (int i = 0; i < 10; ++i) {
+    CAPTURE(Optimizer::name, i);
+    const float loss = step(net, optimizer);  // dropout draws the same masks, from the first step on
+    CHECK(trainer.step(inputs.data(), labels.data(), 5).loss == Approx(loss).epsilon(1e-6));
+  }
+  CHECK(net.weights().steps() == 10);
+  double moved = 0, difference = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const double value = net.weights().parameters()[i];
+    moved = std::fmax(moved, std::fabs(value - before[i]));
+    difference = std::fmax(difference, std::fabs(value - trainer.weights().parameters()[i]));
+  }
+  CHECK(moved > 1e-3);
+  CHECK(difference <= 1e-6);  // of numbers near 1
+}
+
+}  // namespace
+
+TEST_CASE("imperative steps are the trainer's steps, with every optimizer", "[imperative]") {
+  const Sgd sgd{.learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f};
+  check_steps<Reference>(sgd);
+  check_steps<Reference>(Adam{.learning_rate = 0.01f, .weight_decay = 0.1f});
+  check_steps<Cpu<0, 2>>(sgd);
+  check_steps<Cpu<0, 2>>(AdamW{.learning_rate = 0.01f});
+}
+
+TEST_CASE("gradients lie where the parameters lie, and are zero where none arrives", "[imperative]") {
+  Imperative<Net, Reference> net(1);
+  net.eval();  // no dropout
+  const auto x = net.tensor<Input>(inputs.data(), 5);
+  const auto hidden = tanh(net.network().hidden(x));  // a part of the network on its own
+  net.backward(mean(hidden));
+  // d mean / d bias[j] = mean over the batch of 1 - hidden², divided by the 6 features.
+  const SlotInfo& bias = net.table.slots[1];
+  for (int j = 0; j < 6; ++j) {
+    double expected = 0;
+    for (int n = 0; n < 5; ++n) {
+      const double y = hidden.values()[static_cast<std::size_t>(n * 6 + j)];
+      expected += (1 - y * y) / 30;
+    }
+    CHECK(net.gradients()[bias.offset + j] == Approx(expected).epsilon(1e-5));
+  }
+  const SlotInfo& unused = net.table.slots[net.table.count - 1];  // scores.bias
+  for (long j = 0; j < unused.type->size(); ++j) CHECK(net.gradients()[unused.offset + j] == 0);
+  net.backward(mean(square(net(x))));  // the next backward replaces them
+  CHECK(net.gradients()[unused.offset] != 0);
+}
+
+TEST_CASE("dropout acts in training mode only", "[imperative]") {
+  Imperative<Net, Reference> net(1);
+  const auto run = [&] {
+    const auto values = net(net.tensor<Input>(inputs.data(), 5)).values();
+    const std::vector<float> copy(values.begin(), values.end());
+    net.clear();
+    return copy;
+  };
+  const auto trained = run();
+  net.eval();
+  const auto evaluated = run();
+  CHECK(trained != evaluated);
+  CHECK(run() == evaluated);
+  net.train();
+  CHECK(run() == trained);  // the same step, the same masks
+  Model<Net, Input, Reference> model(1);
+  const auto predicted = model(inputs.data(), 5);
+  CHECK(hybrid::Distance().add(predicted.data(), evaluated.data(), evaluated.size()).relative <= hybrid::bound);
+}
+
+TEST_CASE("running statistics move in training mode only", "[imperative]") {
+  Imperative<Sequential<BatchNorm2d<2>>, Reference> net;
+  const auto x = [&] { return net.tensor<Image<2, 1, 2>>(inputs.data(), 2); };
+  net.eval();
+  net(x());
+  CHECK(net.weights()["0.running_mean"][0] == 0);
+  net.clear();
+  net.train();
+  net(x());
+  const float mean = (inputs[0] + inputs[1] + inputs[4] + inputs[5]) / 4;
+  CHECK(net.weights()["0.running_mean"][0] == Approx(0.1f * mean));
+}
+
+TEST_CASE("step and clear begin a tape anew, with any batch", "[imperative]") {
+  Imperative<Net, Reference> net;
+  net.tensor<Input>(inputs.data(), 5);
+  CHECK_THROWS_AS(net.tensor<Input>(inputs.data(), 4), Error);
+  net.clear();
+  CHECK(net(net.tensor<Input>(inputs.data(), 4)).values().size() == 12);
+  net.clear();
+  step(net, Sgd{});
+  CHECK(net(net.tensor<Input>(inputs.data(), 1)).values().size() == 3);
+}
