@@ -1,6 +1,8 @@
 #pragma once
 
 #include <tenet/tenet.hpp>
+#include <array>
+#include <cstddef>
 #include <type_traits>
 
 /// The deep residual networks of He et al. (arXiv 1512.03385), table 1, for images of 3 channels.
@@ -25,9 +27,22 @@ struct Bottleneck {
   }
 };
 
+/// Count units, named "0", "1", … though the first has a type of its own.
 template <int In, int Middle, int Step, int Count>
-struct Stage : tenet::Sequential<tenet::Named<"0", Bottleneck<In, Middle, Step>>,
-                                 tenet::Repeat<Count - 1, Bottleneck<4 * Middle, Middle, 1>>> {};
+struct Stage {
+  Bottleneck<In, Middle, Step> first;
+  std::array<Bottleneck<4 * Middle, Middle, 1>, Count - 1> rest;
+
+  constexpr auto forward(auto x) const {
+    auto y = first.forward(x);
+    for (const auto& unit : rest) y = unit.forward(y);
+    return y;
+  }
+  constexpr void visit_children(auto&& function) {
+    function(0L, first);
+    for (std::size_t i = 0; i < rest.size(); ++i) function(static_cast<long>(i) + 1, rest[i]);
+  }
+};
 
 /// ResNet-50: <3, 4, 6, 3>, ResNet-101: <3, 4, 23, 3>, ResNet-152: <3, 8, 36, 3>.
 template <int N1, int N2, int N3, int N4, int Classes = 1000>
@@ -42,7 +57,7 @@ struct ResNet {
 
   constexpr auto forward(auto x) const {
     const auto stem = tenet::max_pool2d<3, 2, 1>(relu(bn1(conv1(x))));
-    return fc(tenet::global_avg_pool2d(layer4(layer3(layer2(layer1(stem))))));
+    return fc(tenet::global_avg_pool2d(layer4.forward(layer3.forward(layer2.forward(layer1.forward(stem))))));
   }
 };
 

@@ -1,5 +1,6 @@
 // A forward that is not const.
-// expect: forward cannot be called with the tensor found: write it as `constexpr auto forward\(auto x\) const
+// expect: forward of the network, or of a module behind this layer, cannot be called with the tensor found
+// expect: write it as constexpr auto forward\(auto x\) const
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

@@ -1,5 +1,6 @@
 // A forward that is not constexpr.
-// expect: forward
+// expect: forward cannot run at compile time: write constexpr auto forward\(auto x\) const
+// expect: \bNet\b
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

@@ -1,6 +1,8 @@
 // An option that the layer does not have.
-// expect: Conv2d
-// expect: Causal<true>
+// expect: the layer does not know one of its options: Conv2d knows Stride<n>, Padding<n>, Bias<false>
+// expect(g++): Layer<.*"0"
+// expect(clang): Layer<.*"0"
+// expect(nvcc): Layer<.*'0'
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

@@ -74,7 +74,7 @@ TEST_CASE("every position attends to all, or to those before it") {
 
 TEST_CASE("attention's projections start uniform") {
   Weights<MultiheadAttention<64, 4>> weights(2);
-  network::check_uniform(weights["in_proj_weight"], 1 / 8.0);
+  network::check_uniform(weights["in_proj_weight"], std::sqrt(6.0 / (4 * 64)));
   network::check_uniform(weights["out_proj.weight"], 1 / 8.0);
   network::check_all(weights["in_proj_bias"], 0);
 }

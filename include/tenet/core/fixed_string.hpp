@@ -19,12 +19,13 @@ struct FixedString {
 
 /// Text of bounded length that is put together during constant evaluation. What does not fit is cut off.
 struct Text {
-  char text[96]{};
+  static constexpr int capacity = 191;
+  char text[capacity + 1]{};
   int size = 0;
 
   constexpr Text& put(std::string_view more) {
     for (const char c : more)
-      if (size < 95) text[size++] = c;
+      if (size < capacity) text[size++] = c;
     return *this;
   }
   constexpr Text& put(long number) {

@@ -15,6 +15,8 @@ struct Conv2d {
   static constexpr int stride = int_option<Stride, 1, Options...>;
   static constexpr int padding = int_option<Padding, 0, Options...>;
   static constexpr bool has_bias = bool_option<Bias, true, Options...>;
+  static constexpr bool options_known =
+      ((detail::is_one_of<Options, Stride, Padding> || detail::is_bool_option<Bias, Options>) && ...);
   static constexpr int fan_in = In * Kernel * Kernel;
   Parameter<Fixed<Out, In, Kernel, Kernel>, KaimingUniform<fan_in>> weight;
   OptionalParameter<has_bias, Fixed<Out>, KaimingUniform<fan_in>> bias;
@@ -23,6 +25,7 @@ struct Conv2d {
   constexpr auto operator()(Symbol<Context, X> x, SourceLine line = SourceLine::current()) const {
     const int number = static_cast<int>(line.line());
     x.context->visit(weight.slot, number);
+    if constexpr (!options_known) mistake::report<Mistake::option, X::info, X::info>(x.context, weight.slot, number);
     if constexpr (X::rank != 3) {
       mistake::report<Mistake::rank, Batched<In, Kernel, Kernel>::info, X::info>(x.context, weight.slot, number);
       return Symbol<Context, Batched<Out, 1, 1>>{x.context, x.id};

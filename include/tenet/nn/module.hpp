@@ -136,6 +136,8 @@ template <class Module>
 struct WithForward : Module, NamesForward {};
 template <class Module>
 struct WithCall : Module, NamesCall {};
+template <class T>
+concept Complete = requires { sizeof(T); };
 template <class Module>
 concept HasForward = !requires { &WithForward<Module>::forward; };
 template <class Module>
@@ -144,7 +146,7 @@ concept HasCall = !requires { &WithCall<Module>::operator(); };
 
 /// Whether T can be called as a layer: a class with a `forward` or an `operator()`.
 template <class T>
-concept IsModule = std::is_class_v<T> && (std::is_final_v<T> || detail::HasForward<T> || detail::HasCall<T>);
+concept IsModule = std::is_class_v<T> && detail::Complete<T> && (std::is_final_v<T> || detail::HasForward<T> || detail::HasCall<T>);
 
 namespace detail {
 // Variables, for compilers print less about those than about concepts.

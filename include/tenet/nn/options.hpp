@@ -31,6 +31,9 @@ template <template <bool> class Option, class Given>
 inline constexpr bool is_bool_option = false;
 template <template <bool> class Option, bool value>
 inline constexpr bool is_bool_option<Option, Option<value>> = true;
+
+template <class Given, template <int> class... Options>
+inline constexpr bool is_one_of = (is_int_option<Options, Given> || ...);
 }  // namespace detail
 
 /// The value of an option among those given, or its default.

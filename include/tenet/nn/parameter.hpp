@@ -29,6 +29,15 @@ struct KaimingUniform {
   }
 };
 
+/// Uniform in ±sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, AISTATS 2010).
+template <int fan_in, int fan_out>
+struct XavierUniform {
+  static void fill(float* values, long size, Random& random) {
+    const float bound = std::sqrt(6.0f / static_cast<float>(fan_in + fan_out));
+    for (long i = 0; i < size; ++i) values[i] = random.uniform(-bound, bound);
+  }
+};
+
 /// Normal with mean 0 and the given standard deviation in thousandths.
 template <int thousandths = 1000>
 struct Normal {

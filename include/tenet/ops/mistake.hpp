@@ -25,6 +25,7 @@ enum class Mistake : unsigned char {
   reshape,
   repeat,
   forward,
+  option,
   explained,  ///< a class has said it already: nothing more is to be said
 };
 
@@ -110,11 +111,17 @@ struct ShapeNotKept : Instead {
   static_assert(Layer::fits, "Repeat<Count, Module>: a module that is repeated has to give the shape that it takes: put "
                              "the part that changes the shape before the Repeat");
 };
-template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
+template <class Layer, class Found, class Line, class Instead = Nothing>
 struct ForwardNotCallable : Instead {
   using Instead::Instead;
-  static_assert(Layer::fits, "behind this layer a module's forward cannot be called with the tensor found: write it as "
-                             "`constexpr auto forward(auto x) const { return ...; }`; the const must not be missing");
+  static_assert(Layer::fits, "forward of the network, or of a module behind this layer, cannot be called with the tensor "
+                             "found: write it as constexpr auto forward(auto x) const { return ...; }, const included");
+};
+template <class Layer, class Instead = Nothing>
+struct OptionUnknown : Instead {
+  using Instead::Instead;
+  static_assert(Layer::fits, "the layer does not know one of its options: Conv2d knows Stride<n>, Padding<n>, Bias<false>; "
+                             "poolings Stride<n>, Padding<n>; Linear Bias<false>; MultiheadAttention Causal<true>");
 };
 template <class With, class Found, class Instead = Nothing>
 struct LossDoesNotFit : Instead {
@@ -125,8 +132,19 @@ struct LossDoesNotFit : Instead {
 template <class Module, class Instead = Nothing>
 struct ForwardMissing : Instead {
   using Instead::Instead;
-  static_assert(never<Module>, "the network has no forward: give it one, `constexpr auto forward(auto x) "
-                                                 "const { return ...; }`, or derive it from Sequential<...>");
+  static_assert(never<Module>, "the network has no forward: give it one, constexpr auto forward(auto x) const { return "
+                               "...; }, or derive it from Sequential<...>");
+};
+template <class Module, class Instead = Nothing>
+struct ForwardNotConstant : Instead {
+  using Instead::Instead;
+  static_assert(never<Module>, "forward cannot run at compile time: write constexpr auto forward(auto x) const { return "
+                               "...; } in the network and all its modules, and use only constexpr functions in it");
+};
+template <class Module, class Instead = Nothing>
+struct NetworkIncomplete : Instead {
+  using Instead::Instead;
+  static_assert(never<Module>, "the network is declared, but not defined: define its struct before this line");
 };
 template <class Module, class Instead = Nothing>
 struct NotMadeAtCompileTime : Instead {
@@ -188,7 +206,8 @@ constexpr auto explanation() {
   if constexpr (kind == Mistake::matmul) return std::type_identity<InnerExtentsDiffer<L, E, F, N, Instead>>{};
   if constexpr (kind == Mistake::reshape) return std::type_identity<SizesDiffer<L, E, F, N, Instead>>{};
   if constexpr (kind == Mistake::repeat) return std::type_identity<ShapeNotKept<L, E, F, N, Instead>>{};
-  if constexpr (kind == Mistake::forward) return std::type_identity<ForwardNotCallable<L, E, F, N, Instead>>{};
+  if constexpr (kind == Mistake::forward) return std::type_identity<ForwardNotCallable<L, F, N, Instead>>{};
+  if constexpr (kind == Mistake::option) return std::type_identity<OptionUnknown<L, Instead>>{};
 }
 
 /// Stops the compilation with the sentence of an explanation; true where there is none.

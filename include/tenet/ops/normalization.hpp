@@ -45,7 +45,7 @@ struct Normalize : ElementOperation {
 
 /// Mean and (biased) variance over the dimensions Dims, kept as extents of 1.
 template <class Symbol_>
-struct Moments {
+struct MeanAndVariance {
   Symbol_ mean, variance;
 };
 
@@ -53,7 +53,7 @@ template <int... Dims, class Context, class Type>
 constexpr auto moments(Symbol<Context, Type> x) {
   const auto average = mean_keep<Dims...>(x);
   const auto variance = mean_keep<Dims...>(apply<ops::SquaredDifference>(x, average));
-  return Moments<decltype(variance)>{average, variance};
+  return MeanAndVariance<decltype(variance)>{average, variance};
 }
 
 /// (x - mean)·scale + shift, the last three broadcast to x.

@@ -166,7 +166,9 @@ constexpr auto trace_explanation() {
 /// The struct that explains why a network cannot be traced at all, or void.
 template <class Net, class Instead>
 constexpr auto module_explanation() {
-  if constexpr (!IsModule<Net>)
+  if constexpr (!Complete<Net>)
+    return std::type_identity<mistake::NetworkIncomplete<Net, Instead>>{};
+  else if constexpr (!IsModule<Net>)
     return std::type_identity<mistake::ForwardMissing<Net, Instead>>{};
   else if constexpr (SaidUnsound<Net>)
     return std::type_identity<Instead>{};
@@ -176,13 +178,21 @@ constexpr auto module_explanation() {
     return std::type_identity<void>{};
 }
 
+template <class Definition>
+concept Traceable = requires {
+  typename std::bool_constant<(static_cast<void>(Definition::template trace<128 + 16 * Definition::slots.count>()), true)>;
+};
+
 /// The struct that explains why a network cannot be run, or void.
 template <class Net, class Input, class Kernels, class Instead>
 constexpr auto inference_explanation() {
+  using Inference = InferenceProgram<Net, Input, Kernels>;
   if constexpr (!std::is_void_v<typename decltype(module_explanation<Net, Instead>())::type>)
     return module_explanation<Net, Instead>();
+  else if constexpr (!Traceable<Inference>)
+    return std::type_identity<mistake::ForwardNotConstant<Net, Instead>>{};
   else
-    return trace_explanation<InferenceProgram<Net, Input, Kernels>, Instead>();
+    return trace_explanation<Inference, Instead>();
 }
 
 template <class Loss>
@@ -200,28 +210,22 @@ constexpr bool loss_fits() {
     return true;
 }
 
-/// The same for a loss that does not fit; a mistake inside the network comes first, for this may be its consequence.
-template <class Net, class Loss, class Input, class Kernels, class Instead>
-constexpr auto output_explanation() {
-  using Inside = typename decltype(trace_explanation<InferenceProgram<Net, Input, Kernels>, Instead>())::type;
-  using Shape = typename mistake::Tagged<mistake::Found, OutputOf<Net, Input, Tracer<Kernels>>::info>::type;
-  using Misfit = mistake::LossDoesNotFit<mistake::With<Loss>, Shape, Instead>;
-  return std::type_identity<std::conditional_t<std::is_void_v<Inside>, Misfit, Inside>>{};
-}
-
 /// The struct that explains why a network cannot be trained, or void.
 template <class Net, class Loss, class Optimizer, class Input, class Kernels, class Instead>
 constexpr auto training_explanation() {
-  if constexpr (!std::is_void_v<typename decltype(module_explanation<Net, Instead>())::type>)
-    return module_explanation<Net, Instead>();
-  else if constexpr (!IsLoss<Loss>)
-    return std::type_identity<mistake::NotALoss<Loss, Instead>>{};
-  else if constexpr (!IsOptimizer<Optimizer>)
-    return std::type_identity<mistake::NotAnOptimizer<Optimizer, Instead>>{};
-  else if constexpr (!loss_fits<Loss, OutputOf<Net, Input, Tracer<Kernels>>>())
-    return output_explanation<Net, Loss, Input, Kernels, Instead>();
-  else
-    return trace_explanation<TrainingProgram<Net, Loss, Optimizer, Input, Kernels>, Instead>();
+  // A mistake inside the network comes first: that the loss does not fit may be its consequence.
+  using Inside = typename decltype(inference_explanation<Net, Input, Kernels, Instead>())::type;
+  if constexpr (!std::is_void_v<Inside>) {
+    return std::type_identity<Inside>{};
+  } else {
+    using Output = OutputOf<Net, Input, Tracer<Kernels>>;
+    if constexpr (!loss_fits<Loss, Output>()) {
+      using Shape = typename mistake::Tagged<mistake::Found, Output::info>::type;
+      return std::type_identity<mistake::LossDoesNotFit<mistake::With<Loss>, Shape, Instead>>{};
+    } else {
+      return trace_explanation<TrainingProgram<Net, Loss, Optimizer, Input, Kernels>, Instead>();
+    }
+  }
 }
 
 }  // namespace detail

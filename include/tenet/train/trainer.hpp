@@ -327,7 +327,11 @@ constexpr auto trainer_of() {
   using Chosen = Policies<Tags...>;
   using Instead = BrokenTrainer<Net, Optimizer>;
   using Wrong = typename decltype(Chosen::template explanation<Instead>())::type;
-  if constexpr (!std::is_void_v<Wrong>) {
+  if constexpr (!IsLoss<Loss>) {
+    return std::type_identity<mistake::NotALoss<Loss, Instead>>{};
+  } else if constexpr (!IsOptimizer<Optimizer>) {
+    return std::type_identity<mistake::NotAnOptimizer<Optimizer, Instead>>{};
+  } else if constexpr (!std::is_void_v<Wrong>) {
     return std::type_identity<Wrong>{};
   } else {
     using Kernels = typename Chosen::Device::Kernels;

@@ -1,4 +1,4 @@
-// A template argument of the trainer that is no policy: the optimizer stands at the end.
+// The optimizer stands behind the input.
 // expect: the third template argument is no optimizer: the order is Trainer<Net, Loss, Optimizer
 #include <tenet/tenet.hpp>
 

@@ -1,0 +1,116 @@
+#include "tenet/device/cpu/product.hpp"
+
+#include "../agreement.hpp"
+
+using namespace tenet::cpu::detail;
+
+namespace {
+
+constexpr float untouched = 12345.25f;
+
+/// Small whole numbers, exactly as many as asked for: their products are exact in any order.
+std::vector<float> whole_numbers(long size, int seed) {
+  std::vector<float> result;
+  for (const int value : random_integers(size, -4, 5, seed)) result.push_back(static_cast<float>(value));
+  return result;
+}
+
+std::size_t at(long index) { return static_cast<std::size_t>(index); }
+
+/// One product on this thread against its definition: operands row by row or column by column, the result within a
+/// wider matrix whose other elements stay.
+void check_product(long rows, long columns, long inner, bool left_transposed, bool right_transposed, bool accumulate) {
+  CAPTURE(rows, columns, inner, left_transposed, right_transposed, accumulate);
+  const auto left = whole_numbers(rows * inner, 1), right = whole_numbers(inner * columns, 2);
+  const Matrix a{left.data(), left_transposed ? 1 : inner, left_transposed ? rows : 1};
+  const Matrix b{right.data(), right_transposed ? 1 : columns, right_transposed ? inner : 1};
+  const long c_row = columns + 3;
+  std::vector<float> result(at(rows * c_row), untouched), expected = result;
+  for (long i = 0; i < rows; ++i)
+    for (long j = 0; j < columns; ++j) {
+      float sum = accumulate ? untouched : 0;
+      for (long k = 0; k < inner; ++k) sum += a.data[i * a.row + k * a.column] * b.data[k * b.row + j * b.column];
+      expected[at(i * c_row + j)] = sum;
+    }
+  std::vector<float> scratch(at(product_scratch + 16), untouched);
+  product(rows, columns, inner, a, b, result.data(), c_row, accumulate, scratch.data());
+  CHECK(result == expected);
+  for (std::size_t i = product_scratch; i < scratch.size(); ++i) CHECK(scratch[i] == untouched);
+}
+
+}  // namespace
+
+TEST_CASE("products on one thread are exact for whole numbers", "[cpu][product]") {
+  const long sizes[][3] = {{1, 1, 1},    {1, 5, 7},   {2, 3, 40},  {3, 50, 5},   {4, 17, 33},
+                           {5, 16, 16},  {7, 49, 3},  {9, 97, 20}, {8, 48, 1},   {1, 100, 150},
+                           {4, 130, 19}, {33, 2, 70}, {12, 31, 0}, {65, 10, 129}};
+  for (const auto& [rows, columns, inner] : sizes)
+    for (int kind = 0; kind < 8; ++kind) check_product(rows, columns, inner, kind & 1, kind & 2, kind & 4);
+}
+
+TEST_CASE("products on one thread that do not fit into one block are exact", "[cpu][product]") {
+  for (int kind = 0; kind < 8; ++kind) {
+    check_product(block_rows + 3, 5, block_inner + 1, kind & 1, kind & 2, kind & 4);
+    check_product(5, block_columns + 7, 2 * block_inner + 5, kind & 1, kind & 2, kind & 4);
+  }
+}
+
+TEST_CASE("copies, sums and fills of any length touch nothing else", "[cpu][product]") {
+  for (long count = 0; count <= 70; ++count) {
+    CAPTURE(count);
+    const auto from = whole_numbers(count, 3);
+    std::vector<float> copied(at(count + 20), untouched), added = copied, filled = copied;
+    std::vector<float> expected_copy = copied, expected_sum = copied, expected_fill = copied;
+    for (long i = 0; i < count; ++i) {
+      expected_copy[at(10 + i)] = from[at(i)];
+      expected_sum[at(10 + i)] += from[at(i)];
+      expected_fill[at(10 + i)] = -3;
+    }
+    copy_floats(copied.data() + 10, from.data(), count);
+    add_floats(added.data() + 10, from.data(), count);
+    fill_floats(filled.data() + 10, -3, count);
+    CHECK(copied == expected_copy);
+    CHECK(added == expected_sum);
+    CHECK(filled == expected_fill);
+  }
+}
+
+TEST_CASE("transpositions of any size", "[cpu][product]") {
+  for (const auto& [rows, columns] : {std::pair{1L, 1L}, {1L, 9L}, {4L, 4L}, {5L, 3L}, {8L, 17L}, {19L, 6L}}) {
+    CAPTURE(rows, columns);
+    const long from_row = columns + 2, to_row = rows + 5;
+    const auto from = whole_numbers((rows - 1) * from_row + columns, 4);
+    std::vector<float> to(at(columns * to_row), untouched), expected = to;
+    for (long i = 0; i < rows; ++i)
+      for (long j = 0; j < columns; ++j) expected[at(j * to_row + i)] = from[at(i * from_row + j)];
+    transpose(from.data(), from_row, rows, columns, to.data(), to_row);
+    CHECK(to == expected);
+  }
+}
+
+TEST_CASE("four dot products of any length", "[cpu][product]") {
+  for (long inner = 0; inner <= 40; ++inner) {
+    CAPTURE(inner);
+    const long b_row = inner + 1;
+    const auto a = whole_numbers(inner, 5), b = whole_numbers(3 * b_row + inner, 6);
+    float sums[4];
+    four_dots(inner, a.data(), b.data(), b_row, sums);
+    for (long j = 0; j < 4; ++j) {
+      float expected = 0;
+      for (long k = 0; k < inner; ++k) expected += a[at(k)] * b[at(j * b_row + k)];
+      CHECK(sums[j] == expected);
+    }
+  }
+}
+
+TEST_CASE("sizes of blocks", "[cpu][product]") {
+  CHECK(blocks_of(0, 8) == 0);
+  CHECK(blocks_of(1, 8) == 1);
+  CHECK(blocks_of(8, 8) == 1);
+  CHECK(blocks_of(9, 8) == 2);
+  CHECK(round_up(9, 8) == 16);
+  CHECK(smaller(2, 3) == 2);
+  CHECK(smaller(3, 2) == 2);
+  CHECK(block_rows % tile_rows == 0);
+  CHECK(block_columns % tile_columns == 0);
+}

@@ -1,0 +1,42 @@
+#include "tenet/device/cpu/tile.hpp"
+
+#include "../agreement.hpp"
+
+using namespace tenet::cpu::detail;
+
+TEST_CASE("a tile is the product of its operands, for every height, width and layout", "[cpu][tile]") {
+  constexpr float untouched = 12345.25f;
+  for (int rows = 1; rows <= tile_rows; ++rows)
+    for (int vectors = 1; vectors <= tile_vectors; ++vectors)
+      for (long inner : {0L, 1L, 2L, 13L})
+        for (const bool accumulate : {false, true})
+          for (const bool transposed : {false, true}) {
+            CAPTURE(rows, vectors, inner, accumulate, transposed);
+            const long columns = vectors * tenet::vector_width;
+            // Rows of the left operand lie along the sum or across it; all rows are longer than they need be.
+            const long a_row = transposed ? 1 : inner + 3, a_step = transposed ? rows + 2 : 1;
+            const long b_step = columns + 5, c_row = columns + 7;
+            std::vector<float> a, b, c(static_cast<std::size_t>(rows * c_row), untouched);
+            for (int value : random_integers((rows + 2) * (inner + 3), -4, 5, 1))
+              a.push_back(static_cast<float>(value));
+            for (int value : random_integers((inner + 1) * b_step, -4, 5, 2)) b.push_back(static_cast<float>(value));
+            std::vector<float> expected = c;
+            for (long i = 0; i < rows; ++i)
+              for (long j = 0; j < columns; ++j) {
+                float sum = accumulate ? untouched : 0;
+                for (long k = 0; k < inner; ++k)
+                  sum +=
+                      a[static_cast<std::size_t>(i * a_row + k * a_step)] * b[static_cast<std::size_t>(k * b_step + j)];
+                expected[static_cast<std::size_t>(i * c_row + j)] = sum;
+              }
+            any_tile(rows, vectors, inner, a.data(), a_row, a_step, b.data(), b_step, c.data(), c_row, accumulate);
+            CHECK(c == expected);
+          }
+}
+
+TEST_CASE("the sums of a tile fit into the vector registers", "[cpu][tile]") {
+  // Sums, a row of the right operand and one number of the left: 28 of 32 registers, or all of 16.
+  constexpr int registers = tile_rows * tile_vectors + tile_vectors + 1;
+  CHECK(registers <= (tenet::vector_width == 16 ? 32 : 16));
+  CHECK(tile_columns == tile_vectors * tenet::vector_width);
+}
