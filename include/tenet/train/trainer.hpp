@@ -2,7 +2,7 @@
 
 #include <chrono>
 #include <functional>
-#include <optional>
+#include <memory>
 
 #include <tenet/data/data_loader.hpp>
 #include <tenet/optim/schedule.hpp>
@@ -115,9 +115,9 @@ struct TrainerOf {
     Weights<Net> weights;
     Buffer gradients{Weights<Net>::table.parameter_floats};
     Buffer states{Optimizer::state_count * Weights<Net>::table.parameter_floats};
-    std::optional<Execution<Training>> training;
-    std::optional<Execution<Evaluating>> evaluating;
-    std::optional<Execution<Predicting>> predicting;
+    std::unique_ptr<Execution<Training>> training;
+    std::unique_ptr<Execution<Evaluating>> evaluating;
+    std::unique_ptr<Execution<Predicting>> predicting;
   };
   State state_{seed_};
 
@@ -245,9 +245,10 @@ struct TrainerOf {
 
  private:
   template <class P>
-  Execution<P>& prepared(std::optional<Execution<P>>& execution) {
+  Execution<P>& prepared(std::unique_ptr<Execution<P>>& execution) {
     if (!execution) {
-      Arenas& arenas = execution.emplace(*state_.executor).arenas();
+      execution = std::make_unique<Execution<P>>(*state_.executor);
+      Arenas& arenas = execution->arenas();
       arenas[Arena::parameters] = state_.weights.parameters();
       arenas[Arena::gradients] = state_.gradients.data();
       arenas[Arena::buffers] = state_.weights.buffers();
