@@ -16,10 +16,10 @@ int main(int argc, char** argv) {
 
   Trainer<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, Cpu<>> trainer{
       {.learning_rate = options.number("learning-rate"), .momentum = 0.9f, .weight_decay = 5e-4f}};
-  const FitReport fit = trainer.fit(
-      DataLoader{first(images.train, options.integer("images")),
-                 {.batch_size = options.integer("batch-size"), .shuffle = true, .workers = 1}},
-      {.epochs = options.integer("epochs"), .schedule = CosineAnnealingLR{}});
+  const FitReport fit =
+      trainer.fit(DataLoader{first(images.train, options.integer("images")),
+                             {.batch_size = options.integer("batch-size"), .shuffle = true, .workers = 1}},
+                  {.epochs = options.integer("epochs"), .schedule = CosineAnnealingLR{}});
   const Evaluation test = trainer.evaluate(DataLoader{images.test, {.batch_size = 256}});
 
   report(options, "LeNet", images.name, fit, test);

@@ -17,10 +17,10 @@ int main(int argc, char** argv) {
 
   Trainer<ResNet18<>, CrossEntropy, Sgd, Image<1, 28, 28>> trainer{
       {.learning_rate = options.number("learning-rate"), .momentum = 0.9f, .weight_decay = 5e-4f}};
-  const FitReport fit = trainer.fit(
-      DataLoader{first(images.train, options.integer("images")),
-                 {.batch_size = options.integer("batch-size"), .shuffle = true, .workers = 1}},
-      {.epochs = options.integer("epochs"), .schedule = CosineAnnealingLR{}});
+  const FitReport fit =
+      trainer.fit(DataLoader{first(images.train, options.integer("images")),
+                             {.batch_size = options.integer("batch-size"), .shuffle = true, .workers = 1}},
+                  {.epochs = options.integer("epochs"), .schedule = CosineAnnealingLR{}});
   const Evaluation test =
       trainer.evaluate(DataLoader{first(images.test, options.integer("test-images")), {.batch_size = 64}});
 

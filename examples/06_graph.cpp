@@ -28,8 +28,9 @@ void draw(Options& options) {
   std::printf("\n%s\n%s", Training().summary().c_str(), summary<Net, Input>().c_str());
 
   using Program = typename Training::Training;  // the result of every pass is a constant that may be asked
-  int operations = 0;
-  for (const auto& node : Program::graph.nodes) operations += node.operation != nullptr;
+  int operations = 0;                           // a view, as a reshape, costs nothing and does not count
+  for (const auto& node : Program::graph.nodes)
+    operations += node.operation != nullptr && node.operation->kind != Kind::view;
   std::printf("\ntraced %d nodes (%d merged, %d simplified away); %d live: %d forward, %d operations in all\n",
               Program::trace.count, Program::trace.merged, Program::trace.simplified, Program::graph.count,
               Program::graph.forward_count, operations);

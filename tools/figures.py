@@ -28,15 +28,21 @@ PLACE = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end figures -->)", re.D
 def measure() -> None:
     """Runs the benchmarks and writes down when and on what kind of machine."""
     FIGURES.mkdir(exist_ok=True)
+    others = os.getloadavg()[0]
     for name, arguments in TRAININGS.items():
         subprocess.run(["./dev", "train", name, *arguments, "--json", FIGURES / f"{name}.json"], cwd=ROOT, check=True)
     for name in BENCHMARKS:  # a missed bar is a figure, too
         subprocess.run(["./dev", "bench", name, "--json", FIGURES / f"{name}.json"], cwd=ROOT)
+    describe_machine(others)
+
+
+def describe_machine(others: float) -> None:
+    """`others` is the load before the measurements began, which is other programs' work."""
     processor = pathlib.Path("/proc/cpuinfo").read_text()
     widest = next((name for flag, name in (("avx512f", "AVX-512"), ("avx2", "AVX2")) if flag in processor), "SSE")
     compiler = subprocess.run(["g++", "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
     machine = f"{os.cpu_count()} cores, {widest}, g++ {compiler}"
-    about = {"date": datetime.date.today().isoformat(), "machine": machine}
+    about = {"date": datetime.date.today().isoformat(), "machine": machine, "others": round(others, 1)}
     (FIGURES / "about.json").write_text(json.dumps(about, indent=2) + "\n")
 
 
@@ -71,7 +77,11 @@ def benchmark(name: str) -> list[str]:
 def table(name: str) -> str:
     about = read("about")
     lines = trainings() if name == "training" else benchmark(name)
-    return "\n".join(lines) + f"\n\nMeasured on {about['date']}: {about['machine']}.\n"
+    text = f"Measured on {about['date']}: {about['machine']}."
+    if about["others"] >= 0.5:
+        text += (f" Other programs were running (load {about['others']}), so that times, ours and others', are longer than on "
+                 "an idle machine.")
+    return "\n".join(lines) + f"\n\n{text}\n"
 
 
 def main() -> int:

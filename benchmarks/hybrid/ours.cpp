@@ -1,7 +1,6 @@
 // Ten x = x * x over five floats, imperative and compiled: nanoseconds of one run, as JSON.
 #include <chrono>
 #include <cstdio>
-
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

@@ -6,7 +6,8 @@
 int main() {
   tenet::cpu::Workers workers(1);
   measure([&](const Shape& shape, const float* lhs, const float* rhs, float* result) {
-    const tenet::MatmulGeometry geometry{1, shape.rows, shape.columns, shape.inner, shape.transpose_lhs, shape.transpose_rhs, 0, 0};
+    const tenet::MatmulGeometry geometry{
+        1, shape.rows, shape.columns, shape.inner, shape.transpose_lhs, shape.transpose_rhs, 0, 0};
     run_matmul(workers, geometry, lhs, rhs, result, {});
   });
 }

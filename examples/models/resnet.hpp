@@ -1,8 +1,8 @@
 #pragma once
 
-#include <tenet/tenet.hpp>
 #include <array>
 #include <cstddef>
+#include <tenet/tenet.hpp>
 #include <type_traits>
 
 /// The deep residual networks of He et al. (arXiv 1512.03385), table 1, for images of 3 channels.

@@ -2,8 +2,10 @@
 // expect: \bPaddin\b
 #include <tenet/tenet.hpp>
 
+using namespace tenet;
+
 #ifdef FAULT
-tenet::Conv2d<1, 4, 3, tenet::Paddin<1>> layer;
+Conv2d<1, 4, 3, Paddin<1>> layer;
 #else
-tenet::Conv2d<1, 4, 3, tenet::Padding<1>> layer;
+Conv2d<1, 4, 3, Padding<1>> layer;
 #endif

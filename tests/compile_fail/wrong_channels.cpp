@@ -16,8 +16,8 @@ constexpr int channels = 8;
 constexpr int channels = 16;
 #endif
 
-struct Net : Sequential<Conv2d<1, 6, 5, Padding<2>>, ReLU, MaxPool2d<2>, Conv2d<6, 16, 3>, ReLU,
-                        Conv2d<channels, 4, 3>, Flatten, Linear<400, 10>> {};
+struct Net : Sequential<Conv2d<1, 6, 5, Padding<2>>, ReLU, MaxPool2d<2>, Conv2d<6, 16, 3>, ReLU, Conv2d<channels, 4, 3>,
+                        Flatten, Linear<400, 10>> {};
 
 int main() {
   Trainer<Net, CrossEntropy, Sgd, Image<1, 28, 28>> trainer{{.learning_rate = 0.1f}};

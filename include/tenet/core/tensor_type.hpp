@@ -127,11 +127,11 @@ constexpr TensorInfo with_dtype(TensorInfo info, DType dtype) {
 /// the operand. Every broadcast whose own extents stand side by side in the result has this form:
 /// the same shape (1, all), a row (1, columns), a column (columns, rows), channels (height·width, channels), a scalar.
 struct Access {
-  long inner = 1;      ///< neighbouring elements of the result that read the same element
-  long count = 1;      ///< elements of the operand (of one sample, if it is batched)
+  long inner = 1;        ///< neighbouring elements of the result that read the same element
+  long count = 1;        ///< elements of the operand (of one sample, if it is batched)
   bool batched = false;  ///< `count` is to be multiplied by the batch
-  bool full = false;   ///< the same elements in the same order
-  bool regular = true;  ///< false: the operand's extents do not stand side by side, it has to be expanded first
+  bool full = false;     ///< the same elements in the same order
+  bool regular = true;   ///< false: the operand's extents do not stand side by side, it has to be expanded first
 
   /// One number throughout an aligned block of elements of the result (else: contiguous there).
   constexpr bool uniform() const { return !full && (inner > 1 || count == 1); }

@@ -42,7 +42,8 @@ inline Vector load(const float* from) {
 
 /// The first `count` lanes from memory, zero in the others; memory beyond them is not read.
 inline Vector load_partial(const float* from, int count) {
-#if defined(__AVX512F__) && !defined(__CUDACC__)  // one instruction; the builtin, as its header costs every includer 0.3 s
+#if defined(__AVX512F__) && \
+    !defined(__CUDACC__)  // one instruction; the builtin, as its header costs every includer 0.3 s
   return __builtin_ia32_loadups512_mask(from, Vector{}, static_cast<unsigned short>((1u << count) - 1u));
 #else
   float lanes[vector_width] = {};

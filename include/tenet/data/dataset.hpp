@@ -75,8 +75,8 @@ struct SampleLayout {
 /// A data set may also have `read(index, epoch, input, target)`, for samples which differ from epoch to epoch
 /// (augmentation); `read_sample` prefers it.
 ///
-/// A data set may say its element types, `using Input = float` and `using Target = std::int32_t`; then one that does not
-/// fit a network is refused at compile time.
+/// A data set may say its element types, `using Input = float` and `using Target = std::int32_t`; then one that does
+/// not fit a network is refused at compile time.
 ///
 /// A stream without a size is a second concept beside this one: `layout()` and `bool next(void* input, void* target)`,
 /// false at the end, split over workers by `shard(worker, workers)`. The loader's queue asks only for "fill this slot

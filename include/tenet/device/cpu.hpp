@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdlib>
-
 #include <tenet/core/error.hpp>
 #include <tenet/device/arguments.hpp>
 #include <tenet/device/cpu/conv2d.hpp>
@@ -29,8 +28,8 @@ struct CpuKernels {
   static constexpr const char* name = "cpu";
 };
 
-/// The processor's cores. Logical devices of different Index have their own workers and memory; Threads is the number of
-/// workers, 0: what the environment variable TENET_NUM_THREADS says, else all cores that the process may use.
+/// The processor's cores. Logical devices of different Index have their own workers and memory; Threads is the number
+/// of workers, 0: what the environment variable TENET_NUM_THREADS says, else all cores that the process may use.
 template <int Index = 0, int Threads = 0>
 struct Cpu {
   using Kernels = CpuKernels;

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <utility>
-
 #include <tenet/core/tensor_type.hpp>
 #include <tenet/device/epilogue.hpp>
 #include <tenet/ops/region.hpp>
+#include <utility>
 
 /// What a device's loop over an element-wise region is given.
 namespace tenet {

@@ -3,9 +3,6 @@
 #include <cstring>
 #include <span>
 #include <string>
-#include <tuple>
-#include <vector>
-
 #include <tenet/core/buffer.hpp>
 #include <tenet/core/error.hpp>
 #include <tenet/device/arguments.hpp>
@@ -14,6 +11,8 @@
 #include <tenet/graph/node.hpp>
 #include <tenet/graph/without_gradient.hpp>
 #include <tenet/ops/arithmetic.hpp>
+#include <tuple>
+#include <vector>
 
 namespace tenet {
 
@@ -65,7 +64,9 @@ class Eager {
   std::span<const float> gradient(Symbol<Eager, Type> x) const {
     return gradient(x.id);
   }
-  std::span<const float> gradient_of_parameter(int slot) const { return gradient(parameter_[static_cast<std::size_t>(slot)]); }
+  std::span<const float> gradient_of_parameter(int slot) const {
+    return gradient(parameter_[static_cast<std::size_t>(slot)]);
+  }
 
   /// Forgets all values; symbols made before are void.
   void clear() {
@@ -130,7 +131,8 @@ class Eager {
   int buffer(int slot, const TensorInfo& type) { return outside(Source::buffer, type, slot, false); }
   /// A buffer gets its new value at once.
   void assign(int slot, int value) {
-    std::memcpy(find_slot_(owner_, slot), entry(value).data, static_cast<std::size_t>(entry(value).count) * sizeof(float));
+    std::memcpy(find_slot_(owner_, slot), entry(value).data,
+                static_cast<std::size_t>(entry(value).count) * sizeof(float));
   }
   bool training() const { return training_; }
   int next_salt() { return salt_++; }
@@ -148,47 +150,50 @@ class Eager {
 
   /// The kernel of an element-wise operation or a sum that runs alone: a region of that one operation.
   template <class Op, class Result, class... Operands>
-  static constexpr typename Kernels::Kernel run_alone = [](Executor& executor, const typename Kernels::Arguments& given) {
-    constexpr Access accesses[]{access_of(Op::kind == Kind::element ? Result::info : Operands::info, Operands::info)...};
-    constexpr TensorInfo from = std::tuple_element_t<0, std::tuple<Operands...>>::info;  // what a sum reads
-    constexpr Access sum = access_of(from, Result::info);
-    constexpr Role role = Op::kind == Kind::element                ? Role::store
-                          : sum.inner == 1 && sum.count > 1 ? Role::sum_rows
-                                                                   : Role::sum;
-    constexpr Wiring wiring = [&] {
-      Wiring made;
-      made.inputs = sizeof...(Operands);
-      made.outputs = 1;
-      for (int k = 0; k < made.inputs; ++k) made.uniform[k] = accesses[k].uniform();
-      if (Op::kind == Kind::element) {
-        made.operations = 1;
-        for (int k = 0; k < 4; ++k) made.source[0][k] = static_cast<signed char>(k < made.inputs ? k : 0);
-      } else {
-        made.output[0] = -1;
-      }
-      return made;
-    }();
-    constexpr long block = [&] {
-      long result = role == Role::store ? 0 : sum.block();
-      for (const Access& access : accesses) result = greatest_common_divisor(access.block(), result);
-      return result;
-    }();
-    ElementArguments arguments;
-    for (int k = 0; k < wiring.inputs; ++k)
-      arguments.inputs[k] = ElementArguments::bind(given.template operand<float>(k), accesses[k], given.batch);
-    arguments.outputs[0] = given.template result<float>();
-    if constexpr (Op::kind == Kind::element) {
-      arguments.total = Result::size * (Result::batched ? given.batch : 1);
-      arguments.block = block > 0 ? block : arguments.total;
-      run_element(executor, Kernels::template element_range<role, wiring, &detail::element_thunk<Op, typename Kernels::Lane>>,
-                  arguments);
-    } else {
-      arguments.total = from.size() * (from.batched ? given.batch : 1);
-      arguments.block = block > 0 ? block : arguments.total;
-      run_reduce(executor, role, Kernels::template element_range<role, wiring>, arguments, sum.inner,
-                 sum.count * (sum.batched ? given.batch : 1), given.template result<float>(), given.epilogue);
-    }
-  };
+  static constexpr
+      typename Kernels::Kernel run_alone = [](Executor& executor, const typename Kernels::Arguments& given) {
+        constexpr Access accesses[]{
+            access_of(Op::kind == Kind::element ? Result::info : Operands::info, Operands::info)...};
+        constexpr TensorInfo from = std::tuple_element_t<0, std::tuple<Operands...>>::info;  // what a sum reads
+        constexpr Access sum = access_of(from, Result::info);
+        constexpr Role role = Op::kind == Kind::element         ? Role::store
+                              : sum.inner == 1 && sum.count > 1 ? Role::sum_rows
+                                                                : Role::sum;
+        constexpr Wiring wiring = [&] {
+          Wiring made;
+          made.inputs = sizeof...(Operands);
+          made.outputs = 1;
+          for (int k = 0; k < made.inputs; ++k) made.uniform[k] = accesses[k].uniform();
+          if (Op::kind == Kind::element) {
+            made.operations = 1;
+            for (int k = 0; k < 4; ++k) made.source[0][k] = static_cast<signed char>(k < made.inputs ? k : 0);
+          } else {
+            made.output[0] = -1;
+          }
+          return made;
+        }();
+        constexpr long block = [&] {
+          long result = role == Role::store ? 0 : sum.block();
+          for (const Access& access : accesses) result = greatest_common_divisor(access.block(), result);
+          return result;
+        }();
+        ElementArguments arguments;
+        for (int k = 0; k < wiring.inputs; ++k)
+          arguments.inputs[k] = ElementArguments::bind(given.template operand<float>(k), accesses[k], given.batch);
+        arguments.outputs[0] = given.template result<float>();
+        if constexpr (Op::kind == Kind::element) {
+          arguments.total = Result::size * (Result::batched ? given.batch : 1);
+          arguments.block = block > 0 ? block : arguments.total;
+          run_element(executor,
+                      Kernels::template element_range<role, wiring, &detail::element_thunk<Op, typename Kernels::Lane>>,
+                      arguments);
+        } else {
+          arguments.total = from.size() * (from.batched ? given.batch : 1);
+          arguments.block = block > 0 ? block : arguments.total;
+          run_reduce(executor, role, Kernels::template element_range<role, wiring>, arguments, sum.inner,
+                     sum.count * (sum.batched ? given.batch : 1), given.template result<float>(), given.epilogue);
+        }
+      };
 
  private:
   struct Entry {
@@ -237,7 +242,8 @@ class Eager {
   }
 
   std::span<const float> gradient(int id) const {
-    if (id < 0 || static_cast<std::size_t>(id) >= adjoint_.size() || adjoint_[static_cast<std::size_t>(id)] < 0) return {};
+    if (id < 0 || static_cast<std::size_t>(id) >= adjoint_.size() || adjoint_[static_cast<std::size_t>(id)] < 0)
+      return {};
     return values<float>(adjoint_[static_cast<std::size_t>(id)]);
   }
 

@@ -7,10 +7,11 @@
 namespace tenet {
 
 namespace detail {
+/// The trace, with room that fits: nets with many operations for each parameter need more than the first guess.
 template <class Definition, int Nodes = 128 + 16 * Definition::slots.count>
 constexpr auto make_trace() {
   constexpr auto attempt = Definition::template trace<Nodes>();
-  if constexpr (attempt.overflow)
+  if constexpr (attempt.overflow && Nodes < (1 << 20))
     return make_trace<Definition, 4 * Nodes>();
   else
     return attempt;
@@ -35,7 +36,7 @@ struct Program {
   static constexpr auto& slots = Definition::slots;
 
   static constexpr const auto& trace = trace_of<Definition>;
-  static constexpr bool sound = Definition::template explain<trace.mistake>();
+  static_assert(Definition::template explain<trace.mistake>());
 
   static constexpr auto live = mark_live(trace);
   static constexpr auto graph = compact<live.count, trace.output_count>(trace, live);
@@ -54,8 +55,8 @@ struct Program {
 
   /// The compiled loops of the program's regions.
   static constexpr auto ranges = []<std::size_t... P>(std::index_sequence<P...>) {
-    return std::array<ElementRange, sizeof...(P) + 1>{range_of<P>(
-        std::make_index_sequence<static_cast<std::size_t>(lowered.programs[P].wiring.operations)>{})...};
+    return std::array<ElementRange, sizeof...(P) + 1>{
+        range_of<P>(std::make_index_sequence<static_cast<std::size_t>(lowered.programs[P].wiring.operations)>{})...};
   }(std::make_index_sequence<static_cast<std::size_t>(lowered.used.programs)>{});
 
   /// The numbers to be filled in, and where the results lie. The program needs no other pass's constants when it runs.
@@ -136,26 +137,29 @@ class StepRunner {
   template <class Program, int... S>
   [[gnu::always_inline]] static inline void run_unrolled(Executor& executor, const Arenas& arenas,
                                                          std::integer_sequence<int, S...>) {
-    [[maybe_unused]] constexpr Tables tables{Program::lowered.steps,  sizeof...(S),            Program::lowered.calls,
-                            Program::lowered.inputs, Program::lowered.outputs, Program::ranges.data()};
+    [[maybe_unused]] constexpr Tables tables{Program::lowered.steps,   sizeof...(S),
+                                             Program::lowered.calls,   Program::lowered.inputs,
+                                             Program::lowered.outputs, Program::ranges.data()};
     (run_step(executor, arenas, tables, Program::lowered.steps[S]), ...);
   }
 
  private:
-  [[gnu::always_inline]] static inline ElementRange prepare(const RegionCall& call, const Arenas& arenas, const Tables& tables,
-                              ElementArguments& arguments) {
+  [[gnu::always_inline]] static inline ElementRange prepare(const RegionCall& call, const Arenas& arenas,
+                                                            const Tables& tables, ElementArguments& arguments) {
     for (int k = 0; k < call.inputs; ++k) {
       const RegionInput& input = tables.inputs[call.first_input + k];
       arguments.inputs[k] =
           ElementArguments::bind(static_cast<const float*>(arenas.at(input.place)), input.access, arenas.batch);
     }
-    for (int k = 0; k < call.outputs; ++k) arguments.outputs[k] = arenas.writable(tables.outputs[call.first_output + k]);
+    for (int k = 0; k < call.outputs; ++k)
+      arguments.outputs[k] = arenas.writable(tables.outputs[call.first_output + k]);
     arguments.total = call.total * (call.batched ? arenas.batch : 1);
     arguments.block = call.block > 0 ? call.block : arguments.total;
     return tables.ranges[call.program];
   }
 
-  [[gnu::always_inline]] static inline void run_step(Executor& executor, const Arenas& arenas, const Tables& tables, const Step<Kernels>& step) {
+  [[gnu::always_inline]] static inline void run_step(Executor& executor, const Arenas& arenas, const Tables& tables,
+                                                     const Step<Kernels>& step) {
     ElementArguments arguments;
     if (step.kind == Kind::element) {
       const ElementRange range = prepare(tables.calls[step.region], arenas, tables, arguments);
@@ -184,8 +188,8 @@ class StepRunner {
   }
 };
 
-/// A program with its memory: activations for the largest batch met so far, values without a batch, and the numbers that
-/// are set before a run. Parameters, gradients and optimizer state belong to the caller.
+/// A program with its memory: activations for the largest batch met so far, values without a batch, and the numbers
+/// that are set before a run. Parameters, gradients and optimizer state belong to the caller.
 template <class Program>
 class Execution {
  public:
@@ -222,7 +226,8 @@ class Execution {
     if (batch != arenas_.batch) prepare(batch);
     constexpr int steps = Program::lowered.used.steps;
     if constexpr (steps <= 4)
-      StepRunner<Kernels>::template run_unrolled<Program>(*executor_, arenas_, std::make_integer_sequence<int, steps>{});
+      StepRunner<Kernels>::template run_unrolled<Program>(*executor_, arenas_,
+                                                          std::make_integer_sequence<int, steps>{});
     else
       StepRunner<Kernels>::run(*executor_, arenas_,
                                {Program::lowered.steps, steps, Program::lowered.calls, Program::lowered.inputs,

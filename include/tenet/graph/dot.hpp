@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-
 #include <tenet/graph/memory_plan.hpp>
 
 namespace tenet {
@@ -14,40 +13,54 @@ inline std::string to_string(const TensorInfo& info) {
 }
 
 inline const char* name_of(Arena arena) {
-  constexpr const char* names[]{"activations", "fixed", "parameters", "gradients", "buffers", "states", "input", "numbers"};
+  constexpr const char* names[]{"activations", "fixed",  "parameters", "gradients",
+                                "buffers",     "states", "input",      "numbers"};
   return names[static_cast<int>(arena)];
 }
 
 inline std::string name_of(Source source, float value, int index) {
   switch (source) {
-    case Source::operation: return "operation";
-    case Source::input: return index == 0 ? "input" : "target";
-    case Source::parameter: return "parameter";
-    case Source::buffer: return "buffer";
+    case Source::operation:
+      return "operation";
+    case Source::input:
+      return index == 0 ? "input" : "target";
+    case Source::parameter:
+      return "parameter";
+    case Source::buffer:
+      return "buffer";
     case Source::constant: {
       char text[32];
       std::snprintf(text, sizeof text, "%g", static_cast<double>(value));
       return text;
     }
-    case Source::scalar: return "scalar " + std::to_string(index);
-    case Source::reciprocal_count: return "1 / (batch·" + std::to_string(index) + ")";
-    case Source::seed: return "seed";
-    case Source::parameters: return "all parameters";
-    case Source::gradients: return "all gradients";
-    case Source::state: return "optimizer state " + std::to_string(index);
+    case Source::scalar:
+      return "scalar " + std::to_string(index);
+    case Source::reciprocal_count:
+      return "1 / (batch·" + std::to_string(index) + ")";
+    case Source::seed:
+      return "seed";
+    case Source::parameters:
+      return "all parameters";
+    case Source::gradients:
+      return "all gradients";
+    case Source::state:
+      return "optimizer state " + std::to_string(index);
   }
   return "";
 }
 
-/// A planned graph in Graphviz' language: one box a step, which holds the operations that are fused into it; every stored
-/// value says where it lies. `name_of_slot(slot)` names parameters.
+/// A planned graph in Graphviz' language: one box a step, which holds the operations that are fused into it; every
+/// stored value says where it lies. `name_of_slot(slot)` names parameters.
 template <class G, class Fusion, class Order, class Plan, class SlotName>
 std::string to_dot(const G& graph, const Fusion& fusion, const Order& order, const Plan& plan, SlotName name_of_slot) {
   std::string dot =
       "digraph step {\n  rankdir=TB; compound=true; fontname=\"sans-serif\";\n"
-      "  node [shape=box, style=\"filled,rounded\", fillcolor=\"#ffffff\", color=\"#8899aa\", fontname=\"sans-serif\", fontsize=10];\n"
+      "  node [shape=box, style=\"filled,rounded\", fillcolor=\"#ffffff\", color=\"#8899aa\", fontname=\"sans-serif\", "
+      "fontsize=10];\n"
       "  edge [color=\"#667788\", arrowsize=0.6];\n";
-  const auto is_element = [&](int i) { return graph.nodes[i].operation && graph.nodes[i].operation->kind == Kind::element; };
+  const auto is_element = [&](int i) {
+    return graph.nodes[i].operation && graph.nodes[i].operation->kind == Kind::element;
+  };
   const auto place = [&](int i) {
     return std::string(name_of(plan.place[i].arena)) + " + " + std::to_string(plan.place[i].offset);
   };
@@ -82,13 +95,15 @@ std::string to_dot(const G& graph, const Fusion& fusion, const Order& order, con
     std::string label = name_of(node.source, node.value, node.index);
     if (node.source == Source::parameter || node.source == Source::buffer) label = name_of_slot(node.index);
     dot += "  " + drawn_name[i] + " [label=\"" + label + "\\n" + to_string(*node.type) +
-           "\", shape=ellipse, style=filled, fillcolor=\"" + (node.source == Source::input ? "#fff2cc" : "#e2f0d9") + "\"];\n";
+           "\", shape=ellipse, style=filled, fillcolor=\"" + (node.source == Source::input ? "#fff2cc" : "#e2f0d9") +
+           "\"];\n";
   }
   for (int s = 0; s < order.count; ++s) {
     const int head = order.head[s];
     int members[64]{}, count = 0;
     const auto add_region = [&](int root) {
-      for (int m = fusion.first_member[root]; m >= 0 && count < 64; m = fusion.next_member[m]) members[count++] = fusion.member[m];
+      for (int m = fusion.first_member[root]; m >= 0 && count < 64; m = fusion.next_member[m])
+        members[count++] = fusion.member[m];
     };
     if (!is_element(head)) members[count++] = head;
     add_region(head);
@@ -122,7 +137,8 @@ std::string to_dot(const G& graph, const Fusion& fusion, const Order& order, con
     const std::string id = "out" + std::to_string(i);
     dot += "  " + id + " [label=\"" + names[static_cast<int>(output.destination)] + " " + std::to_string(output.index) +
            "\", shape=ellipse, style=filled, fillcolor=\"#f8d7e3\"];\n";
-    if (!drawn_name[fusion.value[output.node]].empty()) edges += "  " + drawn_name[fusion.value[output.node]] + " -> " + id + ";\n";
+    if (!drawn_name[fusion.value[output.node]].empty())
+      edges += "  " + drawn_name[fusion.value[output.node]] + " -> " + id + ";\n";
   }
   return dot + edges + "}\n";
 }

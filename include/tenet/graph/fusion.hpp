@@ -7,9 +7,9 @@ namespace tenet {
 
 /// Which element-wise operations are computed together, and where.
 ///
-/// A region is a set of element-wise nodes over one index space that is evaluated element by element. It stands alone (a
-/// loop of its own), in front of a sum (which adds its values without storing them), or behind a kernel or a sum (run on
-/// each piece of the result while that is in cache).
+/// A region is a set of element-wise nodes over one index space that is evaluated element by element. It stands alone
+/// (a loop of its own), in front of a sum (which adds its values without storing them), or behind a kernel or a sum
+/// (run on each piece of the result while that is in cache).
 template <int Nodes>
 struct Fusion {
   int value[Nodes]{};      ///< the node whose storage holds this one's elements: itself, but for views
@@ -17,7 +17,8 @@ struct Fusion {
   int region[Nodes]{};     ///< of a stored element-wise node: the region, named by its last node
   int anchor[Nodes]{};     ///< of a region: the kernel or sum that it stands behind, or -1
   int epilogue[Nodes]{};   ///< of a kernel or sum: the region behind it, or -1
-  bool absorbed[Nodes]{};  ///< of a kernel or sum: it writes into the place of its epilogue's result, its own has no other use
+  bool absorbed[Nodes]{};  ///< of a kernel or sum: it writes into the place of its epilogue's result, its own has no
+                           ///< other use
   int position[Nodes]{};   ///< of a stored node: the node at whose turn it is computed
   // The element-wise nodes of each region, and of the region in front of each sum, as lists in falling order.
   int first_member[Nodes]{}, next_member[6 * Nodes]{}, member[6 * Nodes]{};
@@ -48,7 +49,9 @@ struct FusionPass {
 
   constexpr explicit FusionPass(const G& graph) : g(graph) {}
 
-  constexpr bool is(int i, Kind kind) const { return g.nodes[i].operation != nullptr && g.nodes[i].operation->kind == kind; }
+  constexpr bool is(int i, Kind kind) const {
+    return g.nodes[i].operation != nullptr && g.nodes[i].operation->kind == kind;
+  }
 
   /// Do the elements of a and b correspond one to one?
   constexpr bool same_space(int a, int b) const {
@@ -71,7 +74,8 @@ struct FusionPass {
     for (int i = 0; i < n; ++i) next[i] = uses.first[i];
     for (int i = 0; i < n; ++i)
       if (!is(i, Kind::view))
-        for (int j = 0; j < g.nodes[i].operand_count; ++j) uses.consumer[next[fusion.value[g.nodes[i].operands[j]]]++] = i;
+        for (int j = 0; j < g.nodes[i].operand_count; ++j)
+          uses.consumer[next[fusion.value[g.nodes[i].operands[j]]]++] = i;
     for (int i = 0; i < G::output_count; ++i) uses.is_output[fusion.value[g.outputs[i].node]] = true;
   }
 

@@ -15,12 +15,12 @@ constexpr long rounded_up(long floats) { return (floats + arena_granule - 1) / a
 struct SlotInfo {
   SlotKind kind = SlotKind::marker;
   const TensorInfo* type = nullptr;
-  long offset = 0;                           ///< in the arena of the parameters, or of the buffers
+  long offset = 0;                                                ///< in the arena of the parameters, or of the buffers
   void (*initialize)(float*, long size, void* random) = nullptr;  ///< fills it before training
 };
 
-/// All slots of a network. Parameters lie one after the other in their arena, gradients and each optimizer state likewise
-/// in theirs, so that an update is one loop and a gradient bucket one range.
+/// All slots of a network. Parameters lie one after the other in their arena, gradients and each optimizer state
+/// likewise in theirs, so that an update is one loop and a gradient bucket one range.
 template <int Count>
 struct SlotTable {
   static constexpr int count = Count;

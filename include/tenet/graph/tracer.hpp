@@ -133,7 +133,8 @@ class Tracer {
       if (all) return constant(info.fold(values[0], values[1], values[2], values[3]));
     }
     if (info.kind == Kind::view) {
-      if (nodes_[a].operation != nullptr && nodes_[a].operation->kind == Kind::view) node.operands[0] = nodes_[a].operands[0];
+      if (nodes_[a].operation != nullptr && nodes_[a].operation->kind == Kind::view)
+        node.operands[0] = nodes_[a].operands[0];
       return has_type(node.operands[0], *info.result) ? node.operands[0] : -1;
     }
     switch (info.algebra) {
@@ -152,18 +153,21 @@ class Tracer {
         if (is_constant(b, 1) && has_type(a, *info.result)) return a;
         break;
       case Algebra::negate:
-        if (nodes_[a].operation != nullptr && nodes_[a].operation->algebra == Algebra::negate) return nodes_[a].operands[0];
+        if (nodes_[a].operation != nullptr && nodes_[a].operation->algebra == Algebra::negate)
+          return nodes_[a].operands[0];
         break;
       case Algebra::idempotent:
         if (nodes_[a].operation != nullptr && nodes_[a].operation->identity == info.identity) return a;
         break;
-      case Algebra::none: break;
+      case Algebra::none:
+        break;
     }
     return -1;
   }
 
   static constexpr bool equal(const Node<Tracer>& a, const Node<Tracer>& b) {
-    if (a.source != b.source || a.index != b.index || a.value != b.value || a.operand_count != b.operand_count) return false;
+    if (a.source != b.source || a.index != b.index || a.value != b.value || a.operand_count != b.operand_count)
+      return false;
     for (int i = 0; i < a.operand_count; ++i)
       if (a.operands[i] != b.operands[i]) return false;
     return a.source == Source::operation ? a.operation->identity == b.operation->identity
@@ -177,7 +181,8 @@ class Tracer {
       hash += static_cast<unsigned>(node.operation->name[0]) * 31u + static_cast<unsigned>(node.operation->name[1]);
       hash += static_cast<unsigned>(node.operation->kind) * 613u;
     }
-    for (int i = 0; i < node.operand_count; ++i) hash = (hash ^ static_cast<unsigned>(node.operands[i] + 1)) * 16777619u;
+    for (int i = 0; i < node.operand_count; ++i)
+      hash = (hash ^ static_cast<unsigned>(node.operands[i] + 1)) * 16777619u;
     unsigned at = hash % static_cast<unsigned>(2 * capacity_);
     while (table_[at]) {
       if (equal(nodes_[table_[at] - 1], node)) {

@@ -20,7 +20,8 @@ struct MultiheadAttention {
   constexpr auto operator()(Symbol<Context, X> x, SourceLine line = SourceLine::current()) const {
     const int number = static_cast<int>(line.line());
     x.context->visit(in_proj_weight.slot, number);
-    if constexpr (!options_known) mistake::report<Mistake::option, X::info, X::info>(x.context, in_proj_weight.slot, number);
+    if constexpr (!options_known)
+      mistake::report<Mistake::option, X::info, X::info>(x.context, in_proj_weight.slot, number);
     if constexpr (X::rank != 2 || X::info.extents[X::rank - 1] != Width) {
       mistake::report<Mistake::features, Batched<1, Width>::info, X::info>(x.context, in_proj_weight.slot, number);
       return x;

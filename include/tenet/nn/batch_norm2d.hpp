@@ -7,8 +7,9 @@ namespace tenet {
 
 /// Batch normalisation of every channel: (x - mean) / sqrt(variance + 1e-5)·weight + bias over batch, height and width.
 ///
-/// In training mode with the moments of the batch, which also move the running statistics by a tenth (variance unbiased),
-/// in evaluation mode with the running statistics: PyTorch's defaults. (Ioffe and Szegedy, arXiv 1502.03167.)
+/// In training mode with the moments of the batch, which also move the running statistics by a tenth (variance
+/// unbiased), in evaluation mode with the running statistics: PyTorch's defaults. (Ioffe and Szegedy, arXiv
+/// 1502.03167.)
 template <int Channels>
 struct BatchNorm2d {
   Parameter<Fixed<Channels>, Constant<1>> weight;
@@ -34,7 +35,7 @@ struct BatchNorm2d {
       const auto channel = [](auto values) { return reshape<Channels, 1, 1>(values); };
       const auto shift = channel(bias.in(x));
       if (!x.context->training()) {
-        const auto scale = weight.in(x) * rsqrt(running_var.in(x) + epsilon);
+        const auto scale = weight.in(x)*rsqrt(running_var.in(x) + epsilon);
         return normalize(x, channel(running_mean.in(x)), channel(scale), shift);
       }
       const auto [mean, variance] = moments<0, 2, 3>(x);

@@ -16,7 +16,7 @@ struct Conv2d {
   static constexpr int padding = int_option<Padding, 0, Options...>;
   static constexpr bool has_bias = bool_option<Bias, true, Options...>;
   static constexpr bool options_known =
-      ((detail::is_one_of<Options, Stride, Padding> || detail::is_bool_option<Bias, Options>) && ...);
+      ((detail::is_one_of<Options, Stride, Padding> || detail::is_bool_option<Bias, Options>)&&...);
   static constexpr int fan_in = In * Kernel * Kernel;
   Parameter<Fixed<Out, In, Kernel, Kernel>, KaimingUniform<fan_in>> weight;
   OptionalParameter<has_bias, Fixed<Out>, KaimingUniform<fan_in>> bias;

@@ -9,8 +9,8 @@ namespace tenet {
 /// Mean cross entropy between scores (batch, …, classes) and integer labels (batch, …).
 struct CrossEntropy {
   template <class Output>
-  static constexpr bool fits = Output::batched && (Output::rank == 1 || Output::rank == 2) &&
-                               std::is_same_v<typename Output::Element, float>;
+  static constexpr bool fits =
+      Output::batched && (Output::rank == 1 || Output::rank == 2) && std::is_same_v<typename Output::Element, float>;
   template <class Output>
   using Target = ops::PerRow<Output, std::int32_t>;
   static constexpr bool has_accuracy = true;

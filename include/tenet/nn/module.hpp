@@ -146,7 +146,8 @@ concept HasCall = !requires { &WithCall<Module>::operator(); };
 
 /// Whether T can be called as a layer: a class with a `forward` or an `operator()`.
 template <class T>
-concept IsModule = std::is_class_v<T> && detail::Complete<T> && (std::is_final_v<T> || detail::HasForward<T> || detail::HasCall<T>);
+concept IsModule =
+    std::is_class_v<T> && detail::Complete<T> && (std::is_final_v<T> || detail::HasForward<T> || detail::HasCall<T>);
 
 namespace detail {
 // Variables, for compilers print less about those than about concepts.

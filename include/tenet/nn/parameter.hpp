@@ -1,14 +1,13 @@
 #pragma once
 
 #include <cmath>
-#include <type_traits>
-
 #include <tenet/core/random.hpp>
 #include <tenet/graph/slots.hpp>
 #include <tenet/ops/symbol.hpp>
+#include <type_traits>
 
-/// Members that make up a module: parameters, buffers, and markers of layers that have neither. They hold no numbers but
-/// the slot that the network's walk gave them; where the numbers lie is the memory plan's to say.
+/// Members that make up a module: parameters, buffers, and markers of layers that have neither. They hold no numbers
+/// but the slot that the network's walk gave them; where the numbers lie is the memory plan's to say.
 namespace tenet {
 
 /// All elements equal to numerator / denominator.

@@ -36,8 +36,9 @@ struct MaxPool2d {
   Marker layer;
 
   constexpr auto operator()(AnySymbol auto x, SourceLine line = SourceLine::current()) const {
-    return detail::pool<Kernel, padding, options_known>(x, layer.slot, static_cast<int>(line.line()),
-                                         [](auto input) { return max_pool2d<Kernel, stride, padding>(input); });
+    return detail::pool<Kernel, padding, options_known>(x, layer.slot, static_cast<int>(line.line()), [](auto input) {
+      return max_pool2d<Kernel, stride, padding>(input);
+    });
   }
 };
 
@@ -50,8 +51,9 @@ struct AvgPool2d {
   Marker layer;
 
   constexpr auto operator()(AnySymbol auto x, SourceLine line = SourceLine::current()) const {
-    return detail::pool<Kernel, padding, options_known>(x, layer.slot, static_cast<int>(line.line()),
-                                         [](auto input) { return avg_pool2d<Kernel, stride, padding>(input); });
+    return detail::pool<Kernel, padding, options_known>(x, layer.slot, static_cast<int>(line.line()), [](auto input) {
+      return avg_pool2d<Kernel, stride, padding>(input);
+    });
   }
 };
 
@@ -61,7 +63,7 @@ struct GlobalAvgPool2d {
 
   constexpr auto operator()(AnySymbol auto x, SourceLine line = SourceLine::current()) const {
     return detail::pool<1, 0, true>(x, layer.slot, static_cast<int>(line.line()),
-                              [](auto input) { return global_avg_pool2d(input); });
+                                    [](auto input) { return global_avg_pool2d(input); });
   }
 };
 

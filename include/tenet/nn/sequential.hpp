@@ -1,10 +1,9 @@
 #pragma once
 
-#include <utility>
-
 #include <tenet/nn/module.hpp>
 #include <tenet/ops/arithmetic.hpp>
 #include <tenet/ops/shape.hpp>
+#include <utility>
 
 namespace tenet {
 
@@ -82,7 +81,8 @@ struct Sequential {
 /// A child of a container with a name of its own: Sequential<Named<"stem", Conv2d<1, 64, 3>>, …>.
 template <FixedString name_, class Module>
 struct Named {
-  static_assert(detail::is_module<Module>, "Named<name, Module>: the second argument has to be a layer or a module, a class with a forward");
+  static_assert(detail::is_module<Module>,
+                "Named<name, Module>: the second argument has to be a layer or a module, a class with a forward");
   static constexpr auto name = name_;
   Module module;
 
@@ -98,7 +98,8 @@ struct Named {
 template <int Count, class Module>
 struct Repeat {
   static_assert(Count > 0, "Repeat<Count, Module>: Count is positive");
-  static_assert(detail::is_module<Module>, "Repeat<Count, Module>: the second argument has to be a layer or a module, a class with a forward");
+  static_assert(detail::is_module<Module>,
+                "Repeat<Count, Module>: the second argument has to be a layer or a module, a class with a forward");
   Module modules[static_cast<std::size_t>(Count)];
 
   constexpr auto forward(AnySymbol auto x) const {
@@ -133,7 +134,8 @@ struct Residual {
 };
 template <class Body>
 struct Residual<Body, void> {
-  static_assert(detail::is_module<Body>, "Residual<Body>: the argument has to be a layer or a module, a class with a forward");
+  static_assert(detail::is_module<Body>,
+                "Residual<Body>: the argument has to be a layer or a module, a class with a forward");
   Body body;
   constexpr auto forward(AnySymbol auto x) const { return call(body, x) + x; }
   constexpr auto operator()(AnySymbol auto x) const { return forward(x); }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <concepts>
-
 #include <tenet/ops/instance.hpp>
 
 /// Broadcasted arithmetic: +, -, *, / between symbols and numbers, negation.

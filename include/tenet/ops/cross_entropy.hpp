@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-
 #include <tenet/ops/reduce.hpp>
 
 /// Cross entropy between rows of scores and integer labels, and the count of rows that are classified correctly.

@@ -2,14 +2,14 @@
 
 #include <cstdint>
 #include <cstring>
-
 #include <tenet/ops/arithmetic.hpp>
 
 /// Dropout: elements set to zero at random, the others scaled so that the mean stays.
 namespace tenet {
 namespace ops {
 
-/// 0 with probability p, else 1 / (1 - p): the same for the same seed, salt (the attribute) and element, on every device.
+/// 0 with probability p, else 1 / (1 - p): the same for the same seed, salt (the attribute) and element, on every
+/// device.
 template <class Target>
 struct DropoutMask : KernelOperation {
   static constexpr const char* name = "dropout_mask";

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-
 #include <tenet/ops/instance.hpp>
 
 /// Rows of a table, chosen by integers.

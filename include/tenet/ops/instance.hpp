@@ -63,8 +63,8 @@ struct Instance {
     Op::run(executor, arguments, Operands{}...);
   }
 
-  /// Evaluates the wanted gradients of the operands and adds them to the operands' adjoints (ids, -1 where there is none
-  /// yet). What is computed on the way is not differentiated once more.
+  /// Evaluates the wanted gradients of the operands and adds them to the operands' adjoints (ids, -1 where there is
+  /// none yet). What is computed on the way is not differentiated once more.
   template <class Context>
   static constexpr void gradient(Context& context, const int* operands, int result, const bool* wanted, int* adjoint) {
     using Within = typename Context::WithoutGradient;
@@ -131,8 +131,7 @@ constexpr auto apply_with(int attribute, Symbol<Context, Types>... operands) {
   using Node = Instance<Op, Types...>;
   Context* const context = std::get<0>(std::tuple{operands.context...});
   const int ids[]{operands.id...};
-  return Symbol<Context, typename Node::Result>{context,
-                                                context->emit(Node::template info<Context>, ids, attribute)};
+  return Symbol<Context, typename Node::Result>{context, context->emit(Node::template info<Context>, ids, attribute)};
 }
 
 template <class Op, class... Symbols>

@@ -16,9 +16,15 @@ struct MatmulShape {
   long lhs_step = 0, rhs_step = 0;
 
   constexpr MatmulGeometry at(long batch) const {
-    return {count * (count_batched ? batch : 1), rows * (rows_batched ? batch : 1), columns,
-            inner * (inner_batched ? batch : 1), transpose_lhs,  transpose_rhs,
-            lhs_step, rhs_step, false};
+    return {count * (count_batched ? batch : 1),
+            rows * (rows_batched ? batch : 1),
+            columns,
+            inner * (inner_batched ? batch : 1),
+            transpose_lhs,
+            transpose_rhs,
+            lhs_step,
+            rhs_step,
+            false};
   }
   constexpr Cost flops() const {
     const long each = 2 * count * rows * columns * inner;
@@ -149,7 +155,8 @@ template <bool TransposeLhs = false, bool TransposeRhs = false, class Context, c
 constexpr auto matmul(Symbol<Context, A> lhs, Symbol<Context, B> rhs) {
   static_assert(B::rank >= 2 && A::rank >= 1, "matmul(lhs, rhs): rhs needs rows and columns");
   constexpr bool shared = ops::is_shared(A::info, B::info);
-  static_assert(!(shared && TransposeLhs), "matmul: lhs cannot be transposed when rhs is one matrix for the whole batch");
+  static_assert(!(shared && TransposeLhs),
+                "matmul: lhs cannot be transposed when rhs is one matrix for the whole batch");
   static_assert(shared || (A::rank == B::rank && A::batched == B::batched),
                 "matmul(lhs, rhs): both have a batch and as many extents, or rhs is one matrix without a batch");
   constexpr auto shape = ops::matmul_shape(A::info, B::info, TransposeLhs, TransposeRhs);

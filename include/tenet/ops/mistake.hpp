@@ -1,11 +1,10 @@
 #pragma once
 
 #include <source_location>
-#include <type_traits>
-#include <utility>
-
 #include <tenet/core/fixed_string.hpp>
 #include <tenet/core/tensor_type.hpp>
+#include <type_traits>
+#include <utility>
 
 /// Mistakes in networks, and the sentences that name them. While a network is traced its first mistake is recorded and
 /// the trace goes on with a harmless shape; then one static_assert says all: layer, expected and given shape, remedy.
@@ -66,80 +65,93 @@ inline constexpr bool never = false;
 template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
 struct ShapesDiffer : Instead {
   using Instead::Instead;
-  static_assert(Layer::fits, "element-wise operation: the two shapes do not fit together; both branches of a residual sum "
-                             "need one shape: give the shortcut a 1x1 Conv2d with the channels and stride of the body");
+  static_assert(Layer::fits,
+                "element-wise operation: the two shapes do not fit together; both branches of a residual sum "
+                "need one shape: give the shortcut a 1x1 Conv2d with the channels and stride of the body");
 };
 template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
 struct ChannelsDiffer : Instead {
   using Instead::Instead;
-  static_assert(Layer::fits, "the layer expects another number of channels than its input has: change the layer's first "
-                             "template argument to the channels found, or the layer before it");
+  static_assert(Layer::fits,
+                "the layer expects another number of channels than its input has: change the layer's first "
+                "template argument to the channels found, or the layer before it");
 };
 template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
 struct FeaturesDiffer : Instead {
   using Instead::Instead;
-  static_assert(Layer::fits, "the layer expects another number of features than its input has: change the layer's first "
-                             "template argument to the last extent found (after Flatten: channels x height x width)");
+  static_assert(Layer::fits,
+                "the layer expects another number of features than its input has: change the layer's first "
+                "template argument to the last extent found (after Flatten: channels x height x width)");
 };
 template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
 struct KernelLargerThanInput : Instead {
   using Instead::Instead;
-  static_assert(Layer::fits, "the window of the convolution or pooling is larger than its padded input: use a smaller "
-                             "kernel, more Padding, or fewer layers that shrink the image");
+  static_assert(Layer::fits,
+                "the window of the convolution or pooling is larger than its padded input: use a smaller "
+                "kernel, more Padding, or fewer layers that shrink the image");
 };
 template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
 struct RankDiffers : Instead {
   using Instead::Instead;
-  static_assert(Layer::fits, "the layer expects an input with another number of extents (the batch is not counted): an "
-                             "image is channels x height x width; put Flatten before a Linear");
+  static_assert(Layer::fits,
+                "the layer expects an input with another number of extents (the batch is not counted): an "
+                "image is channels x height x width; put Flatten before a Linear");
 };
 template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
 struct InnerExtentsDiffer : Instead {
   using Instead::Instead;
-  static_assert(Layer::fits, "matmul(lhs, rhs): the columns of lhs, shown as expected, and the rows of rhs, shown as "
-                             "found, have to be equal: transpose one of them, or change its extents");
+  static_assert(Layer::fits,
+                "matmul(lhs, rhs): the columns of lhs, shown as expected, and the rows of rhs, shown as "
+                "found, have to be equal: transpose one of them, or change its extents");
 };
 template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
 struct SizesDiffer : Instead {
   using Instead::Instead;
-  static_assert(Layer::fits, "reshape: the new extents, shown as expected, hold another number of elements than the "
-                             "tensor found: their product has to stay the same (the batch is not counted)");
+  static_assert(Layer::fits,
+                "reshape: the new extents, shown as expected, hold another number of elements than the "
+                "tensor found: their product has to stay the same (the batch is not counted)");
 };
 template <class Layer, class Expected, class Found, class Line, class Instead = Nothing>
 struct ShapeNotKept : Instead {
   using Instead::Instead;
-  static_assert(Layer::fits, "Repeat<Count, Module>: a module that is repeated has to give the shape that it takes: put "
-                             "the part that changes the shape before the Repeat");
+  static_assert(Layer::fits,
+                "Repeat<Count, Module>: a module that is repeated has to give the shape that it takes: put "
+                "the part that changes the shape before the Repeat");
 };
 template <class Layer, class Found, class Line, class Instead = Nothing>
 struct ForwardNotCallable : Instead {
   using Instead::Instead;
-  static_assert(Layer::fits, "forward of the network, or of a module behind this layer, cannot be called with the tensor "
-                             "found: write it as constexpr auto forward(auto x) const { return ...; }, const included");
+  static_assert(Layer::fits,
+                "forward of the network, or of a module behind this layer, cannot be called with the tensor "
+                "found: write it as constexpr auto forward(auto x) const { return ...; }, const included");
 };
 template <class Layer, class Instead = Nothing>
 struct OptionUnknown : Instead {
   using Instead::Instead;
-  static_assert(Layer::fits, "the layer does not know one of its options: Conv2d knows Stride<n>, Padding<n>, Bias<false>; "
-                             "poolings Stride<n>, Padding<n>; Linear Bias<false>; MultiheadAttention Causal<true>");
+  static_assert(Layer::fits,
+                "the layer does not know one of its options: Conv2d knows Stride<n>, Padding<n>, Bias<false>; "
+                "poolings Stride<n>, Padding<n>; Linear Bias<false>; MultiheadAttention Causal<true>");
 };
 template <class With, class Found, class Instead = Nothing>
 struct LossDoesNotFit : Instead {
   using Instead::Instead;
-  static_assert(With::fits, "the loss does not fit the network's output: CrossEntropy takes one row of scores (batch, "
-                            "classes), or (batch, length, classes): end the network with Flatten and Linear<..., classes>");
+  static_assert(With::fits,
+                "the loss does not fit the network's output: CrossEntropy takes one row of scores (batch, "
+                "classes), or (batch, length, classes): end the network with Flatten and Linear<..., classes>");
 };
 template <class Module, class Instead = Nothing>
 struct ForwardMissing : Instead {
   using Instead::Instead;
-  static_assert(never<Module>, "the network has no forward: give it one, constexpr auto forward(auto x) const { return "
-                               "...; }, or derive it from Sequential<...>");
+  static_assert(never<Module>,
+                "the network has no forward: give it one, constexpr auto forward(auto x) const { return "
+                "...; }, or derive it from Sequential<...>");
 };
 template <class Module, class Instead = Nothing>
 struct ForwardNotConstant : Instead {
   using Instead::Instead;
-  static_assert(never<Module>, "forward cannot run at compile time: write constexpr auto forward(auto x) const { return "
-                               "...; } in the network and all its modules, and use only constexpr functions in it");
+  static_assert(never<Module>,
+                "forward cannot run at compile time: write constexpr auto forward(auto x) const { return "
+                "...; } in the network and all its modules, and use only constexpr functions in it");
 };
 template <class Module, class Instead = Nothing>
 struct NetworkIncomplete : Instead {
@@ -149,20 +161,23 @@ struct NetworkIncomplete : Instead {
 template <class Module, class Instead = Nothing>
 struct NotMadeAtCompileTime : Instead {
   using Instead::Instead;
-  static_assert(never<Module>, "the network cannot be made at compile time: its members have to be layers, modules, "
-                               "Parameters or constexpr numbers, and it needs no constructor of its own");
+  static_assert(never<Module>,
+                "the network cannot be made at compile time: its members have to be layers, modules, "
+                "Parameters or constexpr numbers, and it needs no constructor of its own");
 };
 template <class Instead = Nothing>
 struct InputMissing : Instead {
   using Instead::Instead;
-  static_assert(never<Instead>, "the input's shape is missing: add Image<channels, height, width>, "
-                                                   "Features<count> or Tokens<length> to the template arguments");
+  static_assert(never<Instead>,
+                "the input's shape is missing: add Image<channels, height, width>, "
+                "Features<count> or Tokens<length> to the template arguments");
 };
 template <class Argument, class Instead = Nothing>
 struct ArgumentUnknown : Instead {
   using Instead::Instead;
-  static_assert(never<Argument>,
-                "a template argument is neither an input shape (Image<...>, Features<...>, Tokens<...>) nor a policy (Cpu<...>)");
+  static_assert(
+      never<Argument>,
+      "a template argument is neither an input shape (Image<...>, Features<...>, Tokens<...>) nor a policy (Cpu<...>)");
 };
 template <class Argument, class Instead = Nothing>
 struct ArgumentGivenTwice : Instead {
@@ -172,14 +187,16 @@ struct ArgumentGivenTwice : Instead {
 template <class Argument, class Instead = Nothing>
 struct NotALoss : Instead {
   using Instead::Instead;
-  static_assert(never<Argument>, "the second template argument is no loss: the order is "
-                                                     "Trainer<Net, Loss, Optimizer, ...>, losses are CrossEntropy, MeanSquaredError");
+  static_assert(never<Argument>,
+                "the second template argument is no loss: the order is "
+                "Trainer<Net, Loss, Optimizer, ...>, losses are CrossEntropy, MeanSquaredError");
 };
 template <class Argument, class Instead = Nothing>
 struct NotAnOptimizer : Instead {
   using Instead::Instead;
-  static_assert(never<Argument>, "the third template argument is no optimizer: the order is "
-                                                     "Trainer<Net, Loss, Optimizer, ...>, optimizers are Sgd, Adam, AdamW");
+  static_assert(never<Argument>,
+                "the third template argument is no optimizer: the order is "
+                "Trainer<Net, Loss, Optimizer, ...>, optimizers are Sgd, Adam, AdamW");
 };
 
 template <template <int...> class Tag, TensorInfo info>

@@ -1,19 +1,19 @@
 #pragma once
 
 #include <array>
-#include <tuple>
-#include <type_traits>
-
 #include <tenet/core/tensor_type.hpp>
 #include <tenet/core/vector_math.hpp>
 #include <tenet/ops/symbol.hpp>
+#include <tuple>
+#include <type_traits>
 
 /// What an operation is. An operation is an empty struct:
 ///
 ///     struct Square : ElementOperation {
 ///       static constexpr const char* name = "square";
 ///       static constexpr auto element(auto x) { return x * x; }
-///       static constexpr auto gradient(auto, auto upstream, auto x) { return gradients([=] { return 2.0f * x * upstream; }); }
+///       static constexpr auto gradient(auto, auto upstream, auto x) { return gradients([=] { return 2.0f * x *
+///       upstream; }); }
 ///     };
 ///     constexpr auto square(AnySymbol auto x) { return apply<Square>(x); }
 ///
@@ -87,10 +87,10 @@ struct OperationInfo {
   bool cheap;
   bool carries_epilogue;
   Cost flops;
-  long scratch;                                              ///< floats a worker
-  Lane (*element)(Lane, Lane, Lane, Lane);                   ///< kind element
-  float (*fold)(float, float, float, float);                 ///< the same on constants, or null
-  typename Device::Kernel kernel;                            ///< kind kernel
+  long scratch;                               ///< floats a worker
+  Lane (*element)(Lane, Lane, Lane, Lane);    ///< kind element
+  float (*fold)(float, float, float, float);  ///< the same on constants, or null
+  typename Device::Kernel kernel;             ///< kind kernel
   void (*gradient)(Context&, const int* operands, int result, const bool* wanted, int* adjoint);
 };
 

@@ -85,8 +85,7 @@ struct AvgPool2d : Pool2d<Kernel, Stride, Padding> {
   }
   template <class Input>
   static constexpr auto gradient(auto, auto upstream, Input) {
-    return gradients(
-        [=] { return apply<AvgPool2dGradient<typename Input::Type, Kernel, Stride, Padding>>(upstream); });
+    return gradients([=] { return apply<AvgPool2dGradient<typename Input::Type, Kernel, Stride, Padding>>(upstream); });
   }
 };
 

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <utility>
-
 #include <tenet/core/geometry.hpp>
 #include <tenet/ops/instance.hpp>
+#include <utility>
 
 /// Operations that move elements or rename their places: reshape, flatten, transpose, slice, concatenate.
 namespace tenet {

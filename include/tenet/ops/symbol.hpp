@@ -12,8 +12,8 @@ struct Symbol {
   Context* context = nullptr;
   int id = -1;  ///< the node of the graph, or the entry of the tape
 
-  /// The numbers of a real tensor, row-major, valid until its tape is cleared. A symbol of a graph has none, so branching
-  /// on values is for imperative mode.
+  /// The numbers of a real tensor, row-major, valid until its tape is cleared. A symbol of a graph has none, so
+  /// branching on values is for imperative mode.
   auto values() const
     requires(Context::holds_values)
   {

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cmath>
-
 #include <tenet/ops/functions.hpp>
 
 namespace tenet {
@@ -10,7 +9,8 @@ namespace tenet {
 namespace detail {
 
 /// m = beta1·m + (1 - beta1)·g;  v = beta2·v + (1 - beta2)·g²;
-/// p = p - rate·m / (sqrt(v)·correction + epsilon), rate = learning_rate / (1 - beta1^t), correction = 1 / sqrt(1 - beta2^t).
+/// p = p - rate·m / (sqrt(v)·correction + epsilon), rate = learning_rate / (1 - beta1^t), correction = 1 / sqrt(1 -
+/// beta2^t).
 constexpr auto adam_update(auto parameters, auto gradient, const auto& state, auto rate, auto beta1, auto beta2,
                            auto epsilon, auto correction) {
   const auto first = beta1 * state[0] + (1.0f - beta1) * gradient;
@@ -22,7 +22,7 @@ inline std::array<float, 6> adam_scalars(long step, float learning_rate, float b
                                          float decay) {
   const double first = 1.0 - std::pow(static_cast<double>(beta1), static_cast<double>(step));
   const double second = 1.0 - std::pow(static_cast<double>(beta2), static_cast<double>(step));
-  return {static_cast<float>(learning_rate / first),       beta1, beta2, epsilon,
+  return {static_cast<float>(learning_rate / first),   beta1, beta2, epsilon,
           static_cast<float>(1.0 / std::sqrt(second)), decay};
 }
 
@@ -46,12 +46,13 @@ struct Adam {
 
   static constexpr auto update(auto parameters, auto gradient, const auto& state, const auto& scalar) {
     const auto [rate, beta1, beta2, epsilon, correction, decay] = scalar;
-    return detail::adam_update(parameters, gradient + decay * parameters, state, rate, beta1, beta2, epsilon, correction);
+    return detail::adam_update(parameters, gradient + decay * parameters, state, rate, beta1, beta2, epsilon,
+                               correction);
   }
 };
 
-/// Adam with decoupled weight decay, as PyTorch's torch.optim.AdamW: parameters shrink by 1 - learning_rate·weight_decay
-/// before the update. (Loshchilov and Hutter, arXiv 1711.05101.)
+/// Adam with decoupled weight decay, as PyTorch's torch.optim.AdamW: parameters shrink by 1 -
+/// learning_rate·weight_decay before the update. (Loshchilov and Hutter, arXiv 1711.05101.)
 struct AdamW {
   float learning_rate = 1e-3f;
   float beta1 = 0.9f, beta2 = 0.999f;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-
 #include <tenet/ops/arithmetic.hpp>
 
 namespace tenet {

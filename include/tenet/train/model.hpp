@@ -3,7 +3,6 @@
 #include <memory>
 #include <span>
 #include <string>
-
 #include <tenet/train/policies.hpp>
 #include <tenet/train/programs.hpp>
 #include <tenet/train/weights.hpp>
@@ -23,7 +22,8 @@ class ModelOf {
   using Output = typename InferenceProgram<Net, Input, Kernels>::Output;
 
   /// Parameters as their layers initialise them, for this seed.
-  explicit ModelOf(std::uint64_t seed = 0) : executor_(make_executor<Device>()), weights_(seed), execution_(*executor_) {
+  explicit ModelOf(std::uint64_t seed = 0)
+      : executor_(make_executor<Device>()), weights_(seed), execution_(*executor_) {
     execution_.arenas()[Arena::parameters] = weights_.parameters();
     execution_.arenas()[Arena::buffers] = weights_.buffers();
   }
@@ -57,20 +57,6 @@ struct BrokenModel {
   Weights<Net>& weights();
 };
 
-template <class Net, class... Tags>
-constexpr auto model_of() {
-  using Chosen = Policies<Tags...>;
-  using Instead = BrokenModel<Net>;
-  using Wrong = typename decltype(Chosen::template explanation<Instead>())::type;
-  if constexpr (!std::is_void_v<Wrong>) {
-    return std::type_identity<Wrong>{};
-  } else {
-    using Kernels = typename Chosen::Device::Kernels;
-    using Broken = typename decltype(inference_explanation<Net, typename Chosen::Input, Kernels, Instead>())::type;
-    return std::type_identity<std::conditional_t<std::is_void_v<Broken>, ModelOf<Net, Tags...>, Broken>>{};
-  }
-}
-
 }  // namespace detail
 
 /// A network for inference: its parameters and one compiled program, without gradients, optimizer or trainer.
@@ -78,6 +64,7 @@ constexpr auto model_of() {
 ///     Model<LeNet, Image<1, 28, 28>> model("lenet.safetensors");
 ///     std::span<const float> scores = model(pixels, batch);
 template <class Net, class... Tags>
-using Model = typename decltype(detail::model_of<Net, Tags...>())::type;
+using Model =
+    typename decltype(detail::unless_broken<ModelOf<Net, Tags...>, detail::BrokenModel<Net>, Net, Tags...>())::type;
 
 }  // namespace tenet

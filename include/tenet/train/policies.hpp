@@ -1,10 +1,9 @@
 #pragma once
 
-#include <type_traits>
-
 #include <tenet/core/tensor_type.hpp>
 #include <tenet/device/cpu.hpp>
 #include <tenet/ops/mistake.hpp>
+#include <type_traits>
 
 /// The unordered list of tags behind Trainer<Net, Loss, Optimizer, …>: the input's shape, and a policy for each axis.
 namespace tenet {
@@ -38,8 +37,8 @@ struct FindDevice<First, Rest...>
 template <class... Tags>
 struct FindUnknown : Nothing<void> {};
 template <class First, class... Rest>
-struct FindUnknown<First, Rest...>
-    : std::conditional_t<is_tensor_type<First> || DevicePolicy<First>, FindUnknown<Rest...>, std::type_identity<First>> {};
+struct FindUnknown<First, Rest...> : std::conditional_t<is_tensor_type<First> || DevicePolicy<First>,
+                                                        FindUnknown<Rest...>, std::type_identity<First>> {};
 
 }  // namespace detail
 

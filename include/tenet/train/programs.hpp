@@ -1,9 +1,11 @@
 #pragma once
 
+#include <string>
 #include <tenet/exec/program.hpp>
 #include <tenet/graph/backward.hpp>
 #include <tenet/nn/loss.hpp>
 #include <tenet/nn/module.hpp>
+#include <tenet/train/policies.hpp>
 
 /// What is traced for each kind of run of a network: inference, evaluation, and the whole training step.
 namespace tenet {
@@ -54,7 +56,8 @@ struct NetworkProgram {
       return std::type_identity<void>{};
     } else {
       constexpr Text path = layer_path<Net>(record.slot);
-      return mistake::explanation<record.kind, fixed_string<path>(), record.expected, record.found, record.line, Instead>();
+      return mistake::explanation<record.kind, fixed_string<path>(), record.expected, record.found, record.line,
+                                  Instead>();
     }
   }
   template <MistakeRecord record>
@@ -147,9 +150,9 @@ struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
     std::array<Symbol<Within, All>, Optimizer::state_count> state{};
     for (int i = 0; i < Optimizer::state_count; ++i) state[static_cast<std::size_t>(i)] = vector(Source::state, i);
     std::array<Symbol<Within, Scalar>, Optimizer::scalar_count> scalars{};
-    for (int i = 0; i < Optimizer::scalar_count; ++i) scalars[static_cast<std::size_t>(i)] = {&within, context.scalar(i)};
-    const auto updated =
-        Optimizer::update(vector(Source::parameters, 0), vector(Source::gradients, 0), state, scalars);
+    for (int i = 0; i < Optimizer::scalar_count; ++i)
+      scalars[static_cast<std::size_t>(i)] = {&within, context.scalar(i)};
+    const auto updated = Optimizer::update(vector(Source::parameters, 0), vector(Source::gradients, 0), state, scalars);
     output(updated[0].id, Destination::parameters, 0);
     for (int i = 0; i < Optimizer::state_count; ++i)
       output(updated[static_cast<std::size_t>(i) + 1].id, Destination::state, i);
@@ -180,7 +183,8 @@ constexpr auto module_explanation() {
 
 template <class Definition>
 concept Traceable = requires {
-  typename std::bool_constant<(static_cast<void>(Definition::template trace<128 + 16 * Definition::slots.count>()), true)>;
+  typename std::bool_constant<(static_cast<void>(Definition::template trace<128 + 16 * Definition::slots.count>()),
+                               true)>;
 };
 
 /// The struct that explains why a network cannot be run, or void.
@@ -227,6 +231,24 @@ constexpr auto training_explanation() {
     }
   }
 }
+
+/// Result, or the struct that explains why a network cannot be run for these tags; it derives from Instead.
+template <class Result, class Instead, class Net, class... Tags>
+constexpr auto unless_broken() {
+  using Chosen = Policies<Tags...>;
+  using Wrong = typename decltype(Chosen::template explanation<Instead>())::type;
+  if constexpr (!std::is_void_v<Wrong>) {
+    return std::type_identity<Wrong>{};
+  } else {
+    using Kernels = typename Chosen::Device::Kernels;
+    using Broken = typename decltype(inference_explanation<Net, typename Chosen::Input, Kernels, Instead>())::type;
+    return std::type_identity<std::conditional_t<std::is_void_v<Broken>, Result, Broken>>{};
+  }
+}
+
+/// The struct that explains why a network cannot be run for these tags, or void: for functions about a network.
+template <class Net, class... Tags>
+using BrokenBy = typename decltype(unless_broken<void, mistake::Nothing, Net, Tags...>())::type;
 
 }  // namespace detail
 }  // namespace tenet

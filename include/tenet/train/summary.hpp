@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <string>
-
 #include <tenet/graph/dot.hpp>
 #include <tenet/train/policies.hpp>
 #include <tenet/train/programs.hpp>
@@ -24,7 +23,8 @@ std::string slot_name(int slot) {
 
 inline std::string with_commas(long number) {
   std::string digits = std::to_string(number);
-  for (long at = static_cast<long>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), 1, ',');
+  for (long at = static_cast<long>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), 1, ',');
   return digits;
 }
 
@@ -45,7 +45,8 @@ inline std::string padded(std::string text, std::size_t width) {
 /// One row for each layer that the forward pass goes through.
 template <class Net, class P>
 std::string layer_table() {
-  std::string table = padded("layer", 24) + padded("operations", 34) + padded("output", 22) + padded("parameters", 12) + "FLOPs\n";
+  std::string table =
+      padded("layer", 24) + padded("operations", 34) + padded("output", 22) + padded("parameters", 12) + "FLOPs\n";
   const auto& graph = P::graph;
   bool counted[P::slots.count + 1]{};
   for (int i = 0; i < graph.forward_count;) {
@@ -80,8 +81,8 @@ std::string layer_table() {
       }
     if (operations.size() > 34) operations = operations.substr(0, 31) + "…";
     table += padded(layer < 0 ? "" : std::string(layer_path<Net>(layer).view()), 24) + padded(operations, 34) +
-             padded(type == nullptr ? "" : to_string(*type), 22) + padded(parameters > 0 ? with_commas(parameters) : "", 12) +
-             with_commas(flops) + "\n";
+             padded(type == nullptr ? "" : to_string(*type), 22) +
+             padded(parameters > 0 ? with_commas(parameters) : "", 12) + with_commas(flops) + "\n";
   }
   return table;
 }
@@ -90,9 +91,9 @@ std::string layer_table() {
 template <class P>
 std::string plan_text(const char* name) {
   const auto& plan = P::plan;
-  const double share = plan.unplanned_per_sample_floats > 0
-                           ? static_cast<double>(plan.per_sample_floats) / static_cast<double>(plan.unplanned_per_sample_floats)
-                           : 1.0;
+  const double share = plan.unplanned_per_sample_floats > 0 ? static_cast<double>(plan.per_sample_floats) /
+                                                                  static_cast<double>(plan.unplanned_per_sample_floats)
+                                                            : 1.0;
   int operations = 0;  // views cost nothing
   for (const auto& node : P::graph.nodes) operations += node.operation != nullptr && node.operation->kind != Kind::view;
   char text[512];
@@ -109,7 +110,8 @@ template <class Device>
 std::string device_text(const typename Device::Kernels::Executor& executor) {
   std::string result = std::string("device: ") + Device::Kernels::name;
   if constexpr (requires { executor.size(); })
-    result += ", " + std::to_string(executor.size()) + " threads, vectors of " + std::to_string(vector_width) + " floats";
+    result +=
+        ", " + std::to_string(executor.size()) + " threads, vectors of " + std::to_string(vector_width) + " floats";
   return result + "\n";
 }
 
@@ -119,12 +121,16 @@ std::string device_text(const typename Device::Kernels::Executor& executor) {
 /// summary<LeNet, Image<1, 28, 28>>(). A `Trainer` has one of its training step besides.
 template <class Net, class... Tags>
 std::string summary() {
-  using Chosen = Policies<Tags...>;
-  using Device = typename Chosen::Device;
-  using P = Program<InferenceProgram<Net, typename Chosen::Input, typename Device::Kernels>>;
-  return detail::layer_table<Net, P>() + "parameters: " + detail::with_commas(P::slots.parameter_count) + " (" +
-         detail::megabytes(P::slots.parameter_floats) + ")\n" + detail::plan_text<P>("inference") +
-         detail::device_text<Device>(*make_executor<Device>());
+  if constexpr (std::is_void_v<detail::BrokenBy<Net, Tags...>>) {
+    using Chosen = Policies<Tags...>;
+    using Device = typename Chosen::Device;
+    using P = Program<InferenceProgram<Net, typename Chosen::Input, typename Device::Kernels>>;
+    return detail::layer_table<Net, P>() + "parameters: " + detail::with_commas(P::slots.parameter_count) + " (" +
+           detail::megabytes(P::slots.parameter_floats) + ")\n" + detail::plan_text<P>("inference") +
+           detail::device_text<Device>(*make_executor<Device>());
+  } else {
+    return std::string(sizeof(detail::BrokenBy<Net, Tags...>), ' ');  // stops the compilation
+  }
 }
 
 /// A program as a picture in Graphviz' language: fused steps as boxes, buffers by arena and offset.
@@ -136,8 +142,12 @@ std::string dot_of() {
 /// The inference graph of a network: graph<LeNet, Image<1, 28, 28>>(). A `Trainer` has one of its training step.
 template <class Net, class... Tags>
 std::string graph() {
-  using Chosen = Policies<Tags...>;
-  return dot_of<Net, Program<InferenceProgram<Net, typename Chosen::Input, typename Chosen::Device::Kernels>>>();
+  if constexpr (std::is_void_v<detail::BrokenBy<Net, Tags...>>) {
+    using Chosen = Policies<Tags...>;
+    return dot_of<Net, Program<InferenceProgram<Net, typename Chosen::Input, typename Chosen::Device::Kernels>>>();
+  } else {
+    return std::string(sizeof(detail::BrokenBy<Net, Tags...>), ' ');  // stops the compilation
+  }
 }
 
 }  // namespace tenet

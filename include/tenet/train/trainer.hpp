@@ -3,7 +3,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-
 #include <tenet/data/data_loader.hpp>
 #include <tenet/optim/schedule.hpp>
 #include <tenet/train/interrupt.hpp>
@@ -71,7 +70,10 @@ struct Elements {
 
 template <class Data>
 constexpr auto elements_of() {
-  if constexpr (requires { typename Data::Input; typename Data::Target; })
+  if constexpr (requires {
+                  typename Data::Input;
+                  typename Data::Target;
+                })
     return Elements<typename Data::Input, typename Data::Target>{};
   else
     return Elements<void, void>{};
@@ -129,7 +131,8 @@ struct TrainerOf {
     Optimizer now = optimizer_;
     now.learning_rate *= state_.factor;
     const auto scalars = now.scalars(state_.weights.steps());
-    execution.set_scalars(scalars.data(), seed_ * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(state_.weights.steps()));
+    execution.set_scalars(scalars.data(),
+                          seed_ * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(state_.weights.steps()));
     give(execution, inputs, targets);
     execution.run(batch);
     return result_of(execution);
@@ -200,7 +203,7 @@ struct TrainerOf {
       const auto* const targets = static_cast<const TargetElement*>(batch.target);
       check(targets, batch.size);
       give(execution, batch.input, targets);
-    execution.run(batch.size);
+      execution.run(batch.size);
       const StepResult result = result_of(execution);
       total.loss += static_cast<double>(result.loss) * batch.size;
       total.accuracy += static_cast<double>(result.accuracy) * batch.size;
@@ -230,8 +233,9 @@ struct TrainerOf {
 
   /// The network's layers, and the plans of training step and evaluation; memory for a batch of one.
   std::string summary() const {
-    return detail::layer_table<Net, Predicting>() + "parameters: " + detail::with_commas(Training::slots.parameter_count) +
-           " (" + detail::megabytes(Training::slots.parameter_floats) + ", with gradients and " + Optimizer::name + " " +
+    return detail::layer_table<Net, Predicting>() +
+           "parameters: " + detail::with_commas(Training::slots.parameter_count) + " (" +
+           detail::megabytes(Training::slots.parameter_floats) + ", with gradients and " + Optimizer::name + " " +
            detail::megabytes((2 + Optimizer::state_count) * Training::slots.parameter_floats) + ")\n" +
            detail::plan_text<Training>("training step") + detail::plan_text<Evaluating>("evaluation") +
            detail::device_text<Device>(*state_.executor);
@@ -285,7 +289,8 @@ struct TrainerOf {
   template <class Data, class Order>
   static void check(const DataLoader<Data, Order>& loader) {
     const SampleLayout& layout = loader.layout();
-    const auto compare = [](const char* what, const TensorInfo& expected, DataKind kind, const std::vector<int>& extents) {
+    const auto compare = [](const char* what, const TensorInfo& expected, DataKind kind,
+                            const std::vector<int>& extents) {
       const std::vector<int> wanted(expected.extents, expected.extents + expected.rank);
       const DataKind wanted_kind = expected.dtype == DType::float32 ? DataKind::float32 : DataKind::int32;
       const auto text = [](DataKind k, const std::vector<int>& e) {
@@ -300,7 +305,6 @@ struct TrainerOf {
     compare("inputs", Input::info, layout.input_kind, layout.input_extents);
     compare("targets", Target::info, layout.target_kind, layout.target_extents);
   }
-
 };
 
 namespace detail {
@@ -336,8 +340,10 @@ constexpr auto trainer_of() {
     return std::type_identity<Wrong>{};
   } else {
     using Kernels = typename Chosen::Device::Kernels;
-    using Broken = typename decltype(training_explanation<Net, Loss, Optimizer, typename Chosen::Input, Kernels, Instead>())::type;
-    return std::type_identity<std::conditional_t<std::is_void_v<Broken>, TrainerOf<Net, Loss, Optimizer, Tags...>, Broken>>{};
+    using Broken =
+        typename decltype(training_explanation<Net, Loss, Optimizer, typename Chosen::Input, Kernels, Instead>())::type;
+    return std::type_identity<
+        std::conditional_t<std::is_void_v<Broken>, TrainerOf<Net, Loss, Optimizer, Tags...>, Broken>>{};
   }
 }
 

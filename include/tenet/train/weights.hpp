@@ -3,13 +3,12 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
-
 #include <tenet/core/buffer.hpp>
 #include <tenet/core/error.hpp>
 #include <tenet/core/random.hpp>
 #include <tenet/io/safetensors.hpp>
 #include <tenet/nn/module.hpp>
+#include <vector>
 
 namespace tenet {
 
@@ -65,8 +64,8 @@ class Weights {
     write_safetensors(path, tensors, {{"format", "pt"}});
   }
 
-  /// Reads all of them from a safetensors file. Throws `Error` and changes nothing if one is missing, has another shape or
-  /// type, or if the file holds one that the network has not.
+  /// Reads all of them from a safetensors file. Throws `Error` and changes nothing if one is missing, has another shape
+  /// or type, or if the file holds one that the network has not.
   void load(const std::string& path) {
     const SafetensorsFile file(path);
     const std::string where = "load '" + path + "'";
@@ -89,14 +88,16 @@ class Weights {
     for (const NamedTensor& tensor : file.tensors()) {
       bool known = false;
       for (const Entry& entry : all) known = known || entry.name == tensor.name;
-      if (!known) fail(where, "a tensor that the network has not", "the network's parameters only", "'" + tensor.name + "'");
+      if (!known)
+        fail(where, "a tensor that the network has not", "the network's parameters only", "'" + tensor.name + "'");
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (found[i] == nullptr) continue;
       if (all[i].slot->kind == SlotKind::counter)
         std::memcpy(&steps_, found[i]->data, sizeof steps_);
       else
-        std::memcpy(data(*all[i].slot), found[i]->data, static_cast<std::size_t>(all[i].slot->type->size()) * sizeof(float));
+        std::memcpy(data(*all[i].slot), found[i]->data,
+                    static_cast<std::size_t>(all[i].slot->type->size()) * sizeof(float));
     }
   }
 

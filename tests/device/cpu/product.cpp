@@ -11,6 +11,7 @@ constexpr float untouched = 12345.25f;
 /// Small whole numbers, exactly as many as asked for: their products are exact in any order.
 std::vector<float> whole_numbers(long size, int seed) {
   std::vector<float> result;
+  result.reserve(1);  // not null, where there are none
   for (const int value : random_integers(size, -4, 5, seed)) result.push_back(static_cast<float>(value));
   return result;
 }

@@ -4,8 +4,8 @@
 #include <tenet/device/cpu/workers.hpp>
 #include <tenet/device/element.hpp>
 
-/// Element-wise regions and sums on the CPU: one loop over vectors, compiled once for every distinct region. How work is
-/// cut depends on shapes only, so that results are the same for any number of workers.
+/// Element-wise regions and sums on the CPU: one loop over vectors, compiled once for every distinct region. How work
+/// is cut depends on shapes only, so that results are the same for any number of workers.
 namespace tenet::cpu {
 
 /// Elements of one task of an element-wise region, and of one partial sum.
@@ -31,7 +31,8 @@ void element_range(const ElementArguments& arguments, long first, long last, lon
       }
       const auto at = [&](long j, int lanes) {
         for (int k = 0; k < wiring.inputs; ++k)
-          if (!wiring.uniform[k]) inputs[k] = lanes == vector_width ? load(data[k] + j) : load_partial(data[k] + j, lanes);
+          if (!wiring.uniform[k])
+            inputs[k] = lanes == vector_width ? load(data[k] + j) : load_partial(data[k] + j, lanes);
         Vector values[sizeof...(functions) + 1];
         tenet::detail::evaluate_region<wiring, functions...>(inputs, values);
         for (int k = 0; k < wiring.outputs; ++k) {

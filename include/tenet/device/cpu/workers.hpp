@@ -116,7 +116,7 @@ class Workers {
     const std::size_t bytes =
         sizeof(float) * static_cast<std::size_t>(scratch_floats_) * static_cast<std::size_t>(size_);
     scratch_.reset();
-    scratch_.reset(static_cast<float*>(::operator new (bytes, std::align_val_t{64})));
+    scratch_.reset(static_cast<float*>(::operator new(bytes, std::align_val_t{64})));
   }
 
   /// A worker's scratch memory, aligned to 64 bytes; null before the first `reserve_scratch`.
@@ -130,7 +130,7 @@ class Workers {
     int worker;
   };
   struct Free {
-    void operator()(float* memory) const { ::operator delete (memory, std::align_val_t{64}); }
+    void operator()(float* memory) const { ::operator delete(memory, std::align_val_t{64}); }
   };
 
   static void pause() {
