@@ -76,7 +76,9 @@ TEST_CASE("gradients lie where the parameters lie, and are zero where none arriv
       expected += (1 - y * y) / 30;
     }
     CHECK(net.gradients()[bias.offset + j] == Approx(expected).epsilon(1e-5));
+    CHECK(net.gradient("hidden.bias")[static_cast<std::size_t>(j)] == net.gradients()[bias.offset + j]);
   }
+  CHECK_THROWS_AS(net.gradient("hidden.bia"), Error);
   const SlotInfo& unused = net.table.slots[net.table.count - 1];  // scores.bias
   for (long j = 0; j < unused.type->size(); ++j) CHECK(net.gradients()[unused.offset + j] == 0);
   net.backward(mean(square(net(x))));  // the next backward replaces them

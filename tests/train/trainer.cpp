@@ -126,6 +126,9 @@ TEST_CASE("the gradient of a step is that of the batch's mean loss, whatever its
     for (std::size_t j = 0; j < 18; ++j) mean[j] += trainer.gradients()[j] / 4;
   }
   CHECK(trainer.step(x.data(), labels.data(), 4).loss == Approx(loss));
+  CHECK(trainer.gradient("weight").data() == trainer.gradients());
+  CHECK(trainer.gradient("bias").size() == 3);
+  CHECK_THROWS_AS(trainer.gradient("weights"), Error);
   for (std::size_t j = 0; j < 18; ++j) CHECK(trainer.gradients()[j] == Approx(mean[j]).margin(1e-6));
 }
 

@@ -92,6 +92,11 @@ class Imperative {
   const Net& network() const { return net_; }
   Context& context() { return context_; }
   Weights<Net>& weights() { return weights_; }
+  /// The gradient of one parameter, by its name, as the last `backward` found it.
+  std::span<const float> gradient(const std::string& name) const {
+    return Weights<Net>::part_of(gradients_.data(), name);
+  }
+  /// All of them, one after the other as the parameters lie.
   const float* gradients() const { return gradients_.data(); }
 
  private:

@@ -228,6 +228,11 @@ struct TrainerOf {
 
   Weights<Net>& weights() { return state_.weights; }
   Optimizer& optimizer() { return optimizer_; }
+  /// The gradient of one parameter, by its name, as the last step found it.
+  std::span<const float> gradient(const std::string& name) const {
+    return Weights<Net>::part_of(state_.gradients.data(), name);
+  }
+  /// All of them, one after the other as the parameters lie.
   const float* gradients() const { return state_.gradients.data(); }
   typename Kernels::Executor& executor() { return *state_.executor; }
 
@@ -321,6 +326,7 @@ struct BrokenTrainer {
   void load(const std::string&) {}
   Weights<Net>& weights();
   Optimizer& optimizer();
+  std::span<const float> gradient(const std::string&) const { return {}; }
   const float* gradients() const { return nullptr; }
   std::string summary() const { return {}; }
   static std::string graph() { return {}; }

@@ -39,10 +39,22 @@ class Weights {
 
   /// The numbers of one parameter or buffer, by its name in `state_dict`; throws `Error` if there is none.
   std::span<float> operator[](const std::string& name) {
+    const SlotInfo& slot = slot_of(name);
+    return {data(slot), static_cast<std::size_t>(slot.type->size())};
+  }
+
+  /// Type and place of one parameter or buffer, by its name; throws `Error` if there is none.
+  static const SlotInfo& slot_of(const std::string& name) {
     for (const Entry& entry : entries())
-      if (entry.name == name && entry.slot->type != nullptr)
-        return {data(*entry.slot), static_cast<std::size_t>(entry.slot->type->size())};
-    fail("network", "no such parameter or buffer", "one of those that summary() lists", "'" + name + "'");
+      if (entry.name == name && entry.slot->type != nullptr) return *entry.slot;
+    fail("network", "no such parameter or buffer", "one of those that names() lists", "'" + name + "'");
+  }
+
+  /// The part of an array over all parameters (gradients, say) that belongs to the parameter of that name.
+  static std::span<const float> part_of(const float* all, const std::string& name) {
+    const SlotInfo& slot = slot_of(name);
+    if (slot.kind != SlotKind::parameter) fail("network", "'" + name + "' has no gradient", "a parameter", "a buffer");
+    return {all + slot.offset, static_cast<std::size_t>(slot.type->size())};
   }
 
   /// Names of all parameters and buffers, in the order of `state_dict`.
