@@ -88,7 +88,8 @@ TEST_CASE("the summary of a trainer holds its plans and its device", "[summary]"
     if (line.rfind("parameters", 0) == 0) break;
     if (line.rfind("layer", 0) == 0) continue;
     std::string digits;
-    for (const char c : columns(line).back())
+    const auto cells = columns(line);
+    for (const char c : cells.back())
       if (c != ',') digits += c;
     sum += std::stol(digits);
   }

@@ -11,8 +11,8 @@ struct Error : std::runtime_error {
 };
 
 /// Throws `Error` as "where: what; expected …, found …".
-[[noreturn]] inline void fail(const std::string& where, const std::string& what, const std::string& expected,
-                              const std::string& found) {
+[[noreturn, gnu::cold]] inline void fail(const std::string& where, const std::string& what, const std::string& expected,
+                                         const std::string& found) {
   throw Error(where + ": " + what + "; expected " + expected + ", found " + found);
 }
 

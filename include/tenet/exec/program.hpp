@@ -255,7 +255,8 @@ class Execution {
 
   template <class Function>
   void for_each_number(Function function) {
-    for (std::size_t i = 0; i < Program::numbers.size(); ++i) function(Program::numbers[i], numbers_.data()[i]);
+    int at = 0;
+    for (const NumberEntry& entry : Program::numbers) function(entry, numbers_.data()[at++]);
   }
 
   typename Kernels::Executor* executor_;

@@ -243,7 +243,7 @@ constexpr void report(Context* context, int slot = -1, int line = 0) {
   if constexpr (Context::records_mistakes)
     context->record(MistakeRecord{kind, slot, line, expected, found});
   else
-    static_assert(stop<typename decltype(explanation<kind, "forward", expected, found, 0>())::type>());
+    static_cast<void>(sizeof(typename decltype(explanation<kind, "forward", expected, found, 0>())::type));
 }
 
 }  // namespace mistake
