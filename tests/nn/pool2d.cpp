@@ -40,7 +40,7 @@ std::vector<double> by_hand(const network::Floats& x, int batch, int kernel, int
 
 TEST_CASE("pooling without parameters has no names") { CHECK(network::names<MaxPool2d<2>>().empty()); }
 
-TEST_CASE("max pooling takes the window's maximum; padding never wins") {
+TEST_CASE("max pooling takes the window's maximum, padding never wins") {
   network::Floats x = network::numbers(2 * Input::size);
   for (float& value : x) value -= 2;  // all negative: a padding of zeros would be the maximum
   const auto maximum = [](double a, double b) { return b > a ? b : a; };

@@ -53,7 +53,7 @@ TEST_CASE("a mask has zeros with the given probability and keeps the mean") {
   CHECK(loss == Approx(sum / count).epsilon(1e-4));  // forward and backward used one mask
 }
 
-TEST_CASE("steps, seeds and places have masks of their own; a seed gives its masks again") {
+TEST_CASE("steps, seeds and places have masks of their own, a seed gives its masks again") {
   Trained first({}, 1), again({}, 1), other({}, 2);
   const std::vector<float> one = next_mask(first), two = next_mask(first);
   CHECK(one != two);

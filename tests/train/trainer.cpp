@@ -68,7 +68,7 @@ TEST_CASE("fit learns, and evaluate agrees") {
   CHECK(unseen.accuracy > 0.7);
 }
 
-TEST_CASE("a prediction's highest scores are what evaluation counts; neither changes the network") {
+TEST_CASE("a prediction's highest scores are what evaluation counts, neither changes the network") {
   Learner trainer{{.learning_rate = 0.1f}, 2};
   trainer.fit(loader(60, 10), quiet());
   const network::Floats before = parameters(trainer);
