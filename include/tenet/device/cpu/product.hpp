@@ -258,6 +258,11 @@ inline void four_dots(long inner, const float* a, const float* b, long b_row, fl
 /// floats.
 inline void product(long rows, long columns, long inner, Matrix a, Matrix b, float* c, long c_row, bool accumulate,
                     float* scratch) {
+  if (inner == 0) {  // an empty sum; its operands may be null
+    for (long i = 0; i < rows && !accumulate; ++i)
+      for (long j = 0; j < columns; ++j) c[i * c_row + j] = 0;
+    return;
+  }
   // Packing pays by reuse: with few rows the right operand is read where it lies.
   if (rows <= 4 && b.row == 1 && a.column == 1) {  // rows of both lie along the sum
     for (long j = 0; j < columns; j += 4) {
