@@ -61,7 +61,7 @@ namespace detail {
 
 /// Throws the exception being handled again: the standard types and `Error` keep their type and get `where` before
 /// their message, any other passes unchanged.
-[[noreturn]] inline void rethrow_with(const std::string& where) {
+[[noreturn, gnu::cold]] inline void rethrow_with(const std::string& where) {
   try {
     throw;
   } catch (const std::exception& error) {
@@ -94,7 +94,7 @@ class BatchQueue {
   BatchQueue& operator=(const BatchQueue&) = delete;
 
  protected:
-  BatchQueue(const SampleLayout& layout, int batch_size, int workers, int prefetch, BatchMemory memory)
+  [[gnu::cold]] BatchQueue(const SampleLayout& layout, int batch_size, int workers, int prefetch, BatchMemory memory)
       : memory_(memory), batch_size_(batch_size), workers_(workers) {
     input_bytes_ = layout.input_bytes();
     target_bytes_ = layout.target_bytes();

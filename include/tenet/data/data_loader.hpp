@@ -88,7 +88,7 @@ class DataLoader : private detail::BatchQueue {
   Epoch epoch(long number) { return Epoch(*this, number); }
 
  private:
-  DataLoader(Data dataset, Order* sampler, const DataLoaderOptions& options)
+  [[gnu::cold]] DataLoader(Data dataset, Order* sampler, const DataLoaderOptions& options)
       : BatchQueue(checked(dataset, sampler != nullptr, options), options.batch_size, options.workers, options.prefetch,
                    options.memory),
         dataset_(std::move(dataset)),

@@ -28,7 +28,7 @@ class Progress {
   using Clock = double (*)();
 
   /// A run of `epochs` x `batches` steps; a null stream shows nothing. Throws `Error` unless both are positive.
-  Progress(std::FILE* stream, int epochs, long batches, Clock clock = &monotonic_seconds)
+  [[gnu::cold]] Progress(std::FILE* stream, int epochs, long batches, Clock clock = &monotonic_seconds)
       : stream_(stream), clock_(clock), epochs_(epochs), batches_(batches) {
     if (epochs <= 0 || batches <= 0) {
       fail("Progress", "epochs and batches", "at least 1 of each",
@@ -63,7 +63,7 @@ class Progress {
   }
 
   /// Ends the epoch with a line that stays: means, speed, time, and `summary`, e.g. "test accuracy 0.912".
-  void finish_epoch(const char* summary = "") {
+  [[gnu::cold]] void finish_epoch(const char* summary = "") {
     if (stream_) {
       const double now = clock_();
       if (terminal_) std::fputs("\r\x1b[K", stream_);
@@ -106,7 +106,7 @@ class Progress {
     }
   };
 
-  static void add_duration(Line& line, double seconds) {
+  [[gnu::cold]] static void add_duration(Line& line, double seconds) {
     const long whole = static_cast<long>(std::clamp(seconds, 0.0, 3.6e8));
     if (seconds < 10) {
       line.add("%.1f s", std::max(seconds, 0.0));
@@ -127,7 +127,7 @@ class Progress {
     return done > 0 ? (now - run_start_) / done * std::max(all - done, 0.0) : 0;
   }
 
-  void add_means(Line& line) const {
+  [[gnu::cold]] void add_means(Line& line) const {
     line.add("  loss %.4f", loss());
     if (accuracy_samples_ > 0) line.add("  accuracy %.4f", accuracy());
   }
@@ -139,7 +139,7 @@ class Progress {
 
   // Parts that do not fit are left out from the right; the bar gets what remains. One write, which overwrites the line
   // before it clears the rest, does not flicker.
-  void draw(double now) {
+  [[gnu::cold]] void draw(double now) {
     const int width = std::min(columns() - 1, 240);  // the last column would wrap on some terminals
     Line parts[4];
     parts[0].add("epoch %ld/%ld", epoch_ + 1, epochs_);
@@ -172,7 +172,7 @@ class Progress {
     open_line_ = true;
   }
 
-  void print_line(double now, bool finished, const char* summary) {
+  [[gnu::cold]] void print_line(double now, bool finished, const char* summary) {
     Line line;
     line.add("epoch %ld/%ld", epoch_ + 1, epochs_);
     if (!finished) line.add("  batch %ld/%ld", batch_, batches_);

@@ -292,7 +292,7 @@ struct TrainerOf {
   }
 
   template <class Data, class Order>
-  static void check(const DataLoader<Data, Order>& loader) {
+  [[gnu::cold]] static void check(const DataLoader<Data, Order>& loader) {
     const SampleLayout& layout = loader.layout();
     const auto compare = [](const char* what, const TensorInfo& expected, DataKind kind,
                             const std::vector<int>& extents) {
