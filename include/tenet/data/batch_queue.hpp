@@ -109,7 +109,7 @@ class BatchQueue {
     }
   }
 
-  ~BatchQueue() {
+  [[gnu::cold]] ~BatchQueue() {
     join();
     memory_.release(block_);
   }
@@ -118,7 +118,7 @@ class BatchQueue {
   virtual void read(long index, long epoch, void* input, void* target) const = 0;
 
   /// Starts an epoch over the samples `order`, which must stay until `stop`.
-  void start(long epoch, std::span<const long> order, long batches) {
+  [[gnu::cold]] void start(long epoch, std::span<const long> order, long batches) {
     {
       const std::lock_guard lock(mutex_);
       epoch_ = epoch;
@@ -137,7 +137,7 @@ class BatchQueue {
   }
 
   /// Waits for batch `index`, the one after the last, whose memory is given back; throws what reading it threw.
-  void next(long index, Batch& batch) {
+  [[gnu::cold]] void next(long index, Batch& batch) {
     Slot& slot = slots_[static_cast<std::size_t>(index) % slots_.size()];
     if (workers_ == 0) {
       fill(slot, index);
@@ -161,7 +161,7 @@ class BatchQueue {
   }
 
   /// Ends the epoch, finished or not; returns when no worker touches a slot any more.
-  void stop() {
+  [[gnu::cold]] void stop() {
     cancelled_ = true;
     std::unique_lock lock(mutex_);
     batches_ = 0;
@@ -173,7 +173,7 @@ class BatchQueue {
   }
 
   /// Ends the threads; a derived class calls it before its members go.
-  void join() {
+  [[gnu::cold]] void join() {
     {
       const std::lock_guard lock(mutex_);
       closing_ = cancelled_ = true;
@@ -200,7 +200,7 @@ class BatchQueue {
     return static_cast<int>(std::min<long>(batch_size_, static_cast<long>(order_.size()) - batch * batch_size_));
   }
 
-  void fill(Slot& slot, long batch) noexcept {
+  [[gnu::cold]] void fill(Slot& slot, long batch) noexcept {
     const int size = size_of(batch);
     for (int i = 0; i < size && !cancelled_; ++i) {
       const long sample = order_[static_cast<std::size_t>(batch * batch_size_ + i)];
@@ -219,7 +219,7 @@ class BatchQueue {
     }
   }
 
-  void work() {
+  [[gnu::cold]] void work() {
     std::unique_lock lock(mutex_);
     for (;;) {
       claimable_.wait(lock, [&] {

@@ -115,7 +115,8 @@ class DataLoader : private detail::BatchQueue {
   }
 
   // Before anything is allocated.
-  static const SampleLayout& checked(const Data& dataset, bool own_sampler, const DataLoaderOptions& options) {
+  [[gnu::cold]] static const SampleLayout& checked(const Data& dataset, bool own_sampler,
+                                                   const DataLoaderOptions& options) {
     const auto require = [](bool condition, const char* what, const char* expected, long found) {
       if (!condition) fail("DataLoader", what, expected, std::to_string(found));
     };
@@ -189,7 +190,7 @@ class DataLoader<Data, Order>::Epoch {
 
  private:
   friend DataLoader;
-  Epoch(DataLoader& loader, long number) : loader_(&loader) {
+  [[gnu::cold]] Epoch(DataLoader& loader, long number) : loader_(&loader) {
     if (loader.open_) throw Error("DataLoader::epoch: another epoch of this loader is open; expected it to have ended");
     loader.sampler_.order(number, loader.order_);
     for (long index : loader.order_)

@@ -108,10 +108,11 @@ constexpr std::uint64_t epoch_seed(std::uint64_t seed, long epoch) {
 
 namespace detail {
 
+[[noreturn, gnu::cold]] inline void fail_index(const char* where, long index, long size) {
+  fail(where, "sample index", "0 <= index < " + std::to_string(size), std::to_string(index));
+}
 inline void check_index(const char* where, long index, long size) {
-  if (index < 0 || index >= size) {
-    fail(where, "sample index", "0 <= index < " + std::to_string(size), std::to_string(index));
-  }
+  if (index < 0 || index >= size) fail_index(where, index, size);
 }
 
 template <class D>

@@ -53,6 +53,14 @@ struct FitOptions {
 
 namespace detail {
 
+[[noreturn, gnu::cold]] inline void fail_batch(int batch) {
+  fail("Trainer", "batch", "at least one sample", std::to_string(batch));
+}
+[[noreturn, gnu::cold]] inline void fail_label(long sample, int classes, int found) {
+  fail("Trainer", "label of sample " + std::to_string(sample) + " of the batch", "0 to " + std::to_string(classes - 1),
+       std::to_string(found));
+}
+
 /// FitOptions; named in this way so that g++ does not list the whole function where an option is misspelt.
 template <class Loader>
 struct FitOptionsFor {
@@ -108,7 +116,7 @@ struct TrainerOf {
   /// Everything else; not to be given.
   class State {
    public:
-    explicit State(std::uint64_t seed) : weights(seed) {}
+    [[gnu::cold]] explicit State(std::uint64_t seed) : weights(seed) {}
 
    private:
     friend TrainerOf;
@@ -149,7 +157,7 @@ struct TrainerOf {
 
   /// Trains for some epochs; each reads the loader once. Ctrl-C ends it after the step that is under way.
   template <class Loader>
-  FitReport fit(Loader&& loader, typename detail::FitOptionsFor<Loader>::type options = {}) {
+  [[gnu::cold]] FitReport fit(Loader&& loader, typename detail::FitOptionsFor<Loader>::type options = {}) {
     static_assert(detail::ElementsOfLoader<Loader>::template fit<InputElement, TargetElement>,
                   "the data set's element types do not fit: inputs are float, or std::int32_t for Tokens; targets are "
                   "std::int32_t labels for CrossEntropy, float for MeanSquaredError: use another data set or loss");
@@ -192,7 +200,7 @@ struct TrainerOf {
 
   /// Loss and accuracy over a whole loader, in evaluation mode; nothing is changed.
   template <class Loader>
-  Evaluation evaluate(Loader&& loader) {
+  [[gnu::cold]] Evaluation evaluate(Loader&& loader) {
     static_assert(detail::ElementsOfLoader<Loader>::template fit<InputElement, TargetElement>,
                   "the data set's element types do not fit: inputs are float, or std::int32_t for Tokens; targets are "
                   "std::int32_t labels for CrossEntropy, float for MeanSquaredError: use another data set or loss");
@@ -281,13 +289,11 @@ struct TrainerOf {
 
   /// Integer targets are classes: each must be one.
   static void check(const TargetElement* targets, int batch) {
-    if (batch <= 0) fail("Trainer", "batch", "at least one sample", std::to_string(batch));
+    if (batch <= 0) detail::fail_batch(batch);
     if constexpr (std::is_same_v<TargetElement, std::int32_t>) {
       constexpr int classes = Output::info.extents[Output::rank - 1];
       for (long i = 0; i < Target::size * batch; ++i)
-        if (targets[i] < 0 || targets[i] >= classes)
-          fail("Trainer", "label of sample " + std::to_string(i / Target::size) + " of the batch",
-               "0 to " + std::to_string(classes - 1), std::to_string(targets[i]));
+        if (targets[i] < 0 || targets[i] >= classes) detail::fail_label(i / Target::size, classes, targets[i]);
     }
   }
 

@@ -206,8 +206,8 @@ inline void run_conv2d_input_gradient(Workers& workers, const Conv2dGeometry& g,
         // Through a dense block: every s-th element of every s-th row is written once.
         float* const dense = padded + padded_floats_of_input_gradient(g);
         const long columns = samples * positions;
-        blocked_product(rows, columns, inner, left, RightPatches{patches, padded}, ResultMatrix{dense, columns}, false,
-                        scratch);
+        blocked_product(rows, columns, inner, left, RightPatches{patches, padded}, ResultChannels{dense, 0, columns},
+                        false, scratch);
         for (long n = 0; n < samples; ++n) {
           for (long row = 0; row < rows; ++row) {
             const float* from = dense + row * columns + n * positions;

@@ -76,41 +76,18 @@ class Workers {
   /// done. A call from inside a task runs inline, on that task's worker. Tasks must not throw.
   template <class Task>
   void for_each(int tasks, Task&& task) {
-    const Place outer = place_;
-    if (tasks <= 1 || size_ == 1 || outer.pool == this) {
-      run_inline(tasks, task);
-      return;
-    }
-    using Function = std::remove_reference_t<Task>;
-    run_ = [](void* context, int index, int worker) noexcept { (*static_cast<Function*>(context))(index, worker); };
-    context_ = const_cast<void*>(static_cast<const void*>(std::addressof(task)));
-    tasks_ = tasks;
-    running_.store(tasks, std::memory_order_relaxed);
-    waiting_.store(tasks, std::memory_order_release);  // publishes the three above to whoever claims a task
-    waiting_.notify_all();
-    place_ = {this, 0};
-    work(0);
-    place_ = outer;
-    for (int spin = 0; spin < spins_ && running_.load(std::memory_order_acquire) != 0; ++spin) pause();
-    for (int left = running_.load(std::memory_order_acquire); left != 0;
-         left = running_.load(std::memory_order_acquire)) {
-      running_.wait(left, std::memory_order_acquire);
-    }
+    distribute(tasks, erased<Task>, address_of(task));
   }
 
   /// Like `for_each`, in order on the calling thread: for work that is smaller than waking a thread.
   template <class Task>
   void run_inline(int tasks, Task&& task) {
-    const Place outer = place_;
-    const int worker = outer.pool == this ? outer.worker : 0;
-    place_ = {this, worker};
-    for (int index = 0; index < tasks; ++index) task(index, worker);
-    place_ = outer;
+    run_in_order(tasks, erased<Task>, address_of(task));
   }
 
   /// Gives every worker at least `floats` floats of scratch memory; contents are lost when it grows.
   /// Not to be called while tasks run.
-  void reserve_scratch(long floats) {
+  [[gnu::noinline]] void reserve_scratch(long floats) {
     if (floats <= scratch_floats_) return;
     scratch_floats_ = (floats + 1023) / 1024 * 1024 + 16;  // not a multiple of 4 KiB: workers' caches collide less
     const std::size_t bytes =
@@ -124,6 +101,17 @@ class Workers {
 
  private:
   static constexpr int stop = -1;
+
+  /// A task without its type: its body is compiled once, and what runs it once for all tasks.
+  using Function = void (*)(void* context, int index, int worker) noexcept;
+  template <class Task>
+  static void erased(void* context, int index, int worker) noexcept {
+    (*static_cast<std::remove_reference_t<Task>*>(context))(index, worker);
+  }
+  template <class Task>
+  static void* address_of(Task& task) {
+    return const_cast<void*>(static_cast<const void*>(std::addressof(task)));
+  }
 
   struct Place {
     const Workers* pool;
@@ -139,6 +127,33 @@ class Workers {
 #else
     std::atomic_signal_fence(std::memory_order_seq_cst);
 #endif
+  }
+
+  [[gnu::noinline]] void distribute(int tasks, Function function, void* context) {
+    const Place outer = place_;
+    if (tasks <= 1 || size_ == 1 || outer.pool == this) return run_in_order(tasks, function, context);
+    run_ = function;
+    context_ = context;
+    tasks_ = tasks;
+    running_.store(tasks, std::memory_order_relaxed);
+    waiting_.store(tasks, std::memory_order_release);  // publishes the three above to whoever claims a task
+    waiting_.notify_all();
+    place_ = {this, 0};
+    work(0);
+    place_ = outer;
+    for (int spin = 0; spin < spins_ && running_.load(std::memory_order_acquire) != 0; ++spin) pause();
+    for (int left = running_.load(std::memory_order_acquire); left != 0;
+         left = running_.load(std::memory_order_acquire)) {
+      running_.wait(left, std::memory_order_acquire);
+    }
+  }
+
+  [[gnu::noinline]] void run_in_order(int tasks, Function function, void* context) {
+    const Place outer = place_;
+    const int worker = outer.pool == this ? outer.worker : 0;
+    place_ = {this, worker};
+    for (int index = 0; index < tasks; ++index) function(context, index, worker);
+    place_ = outer;
   }
 
   /// Claims and runs tasks until none is left. A successful claim keeps the call alive, because the caller waits for
@@ -171,7 +186,7 @@ class Workers {
   inline static thread_local Place place_{nullptr, 0};  // which pool's task this thread runs, as which worker
 
   int size_ = 1, spins_ = 0;
-  void (*run_)(void* context, int index, int worker) noexcept = nullptr;
+  Function run_ = nullptr;
   void* context_ = nullptr;
   int tasks_ = 0;
   alignas(64) std::atomic<int> waiting_{0};  // tasks that nobody has claimed, or `stop`
