@@ -10,6 +10,9 @@ static_assert(conv.positions() == 130 && conv.taps() == 45 && conv.weight_size()
 static_assert(conv.input_size() == 3 * 28 * 20 && conv.result_size() == 8 * 130);
 static_assert(conv.flops() == 2.0 * 8 * 130 * 45);
 
+constexpr int height_of(const tenet::Conv2dGeometry& g) { return g.height; }
+static_assert(height_of(tenet::Known<conv>{}) == 28 && tenet::Known<conv>::value.width == 20);
+
 constexpr tenet::Pool2dGeometry pool{4, 9, 8, 2, 2, 0};
 static_assert(pool.out_height() == 4 && pool.out_width() == 4 && pool.input_size() == 288 && pool.result_size() == 64);
 

@@ -2,6 +2,14 @@
 
 namespace tenet {
 
+/// A value known at compile time as an argument of a function: one that takes the value takes it as well, and one that
+/// chooses by it, as a device chooses an algorithm for a shape, is a template over it.
+template <auto value_>
+struct Known {
+  static constexpr auto value = value_;
+  constexpr operator decltype(value_)() const { return value_; }
+};
+
 /// Shapes of a convolution, all per sample: input [channels, height, width], weight [out_channels, channels,
 /// kernel_height, kernel_width], result [out_channels, out_height, out_width].
 struct Conv2dGeometry {

@@ -29,13 +29,13 @@ struct Conv2dInputGradient : KernelOperation {
   }
   template <class Weight>
   static constexpr long scratch(const auto* executor, auto, Weight) {
-    return scratch_conv2d_input_gradient(executor, geometry<Weight>);
+    return scratch_conv2d_input_gradient(executor, Known<geometry<Weight>>{});
   }
   template <class Weight>
   static void run(auto& executor, const auto& arguments, auto, Weight) {
-    run_conv2d_input_gradient(executor, geometry<Weight>, arguments.batch, arguments.template operand<float>(0),
-                              arguments.template operand<float>(1), arguments.template result<float>(),
-                              arguments.epilogue);
+    run_conv2d_input_gradient(executor, Known<geometry<Weight>>{}, arguments.batch,
+                              arguments.template operand<float>(0), arguments.template operand<float>(1),
+                              arguments.template result<float>(), arguments.epilogue);
   }
 };
 
@@ -52,12 +52,13 @@ struct Conv2dWeightGradient : KernelOperation {
   }
   template <class Input>
   static constexpr long scratch(const auto* executor, Input, auto) {
-    return scratch_conv2d_weight_gradient(executor, geometry<Input>);
+    return scratch_conv2d_weight_gradient(executor, Known<geometry<Input>>{});
   }
   template <class Input>
   static void run(auto& executor, const auto& arguments, Input, auto) {
-    run_conv2d_weight_gradient(executor, geometry<Input>, arguments.batch, arguments.template operand<float>(0),
-                               arguments.template operand<float>(1), arguments.template result<float>());
+    run_conv2d_weight_gradient(executor, Known<geometry<Input>>{}, arguments.batch,
+                               arguments.template operand<float>(0), arguments.template operand<float>(1),
+                               arguments.template result<float>());
   }
 };
 
@@ -78,11 +79,11 @@ struct Conv2d : KernelOperation {
   }
   template <class Input, class Weight>
   static constexpr long scratch(const auto* executor, Input, Weight) {
-    return scratch_conv2d(executor, geometry<Input, Weight>);
+    return scratch_conv2d(executor, Known<geometry<Input, Weight>>{});
   }
   template <class Input, class Weight>
   static void run(auto& executor, const auto& arguments, Input, Weight) {
-    run_conv2d(executor, geometry<Input, Weight>, arguments.batch, arguments.template operand<float>(0),
+    run_conv2d(executor, Known<geometry<Input, Weight>>{}, arguments.batch, arguments.template operand<float>(0),
                arguments.template operand<float>(1), arguments.template result<float>(), arguments.epilogue);
   }
   template <class Input, class Weight>

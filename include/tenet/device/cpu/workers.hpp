@@ -90,14 +90,17 @@ class Workers {
   [[gnu::noinline]] void reserve_scratch(long floats) {
     if (floats <= scratch_floats_) return;
     scratch_floats_ = (floats + 1023) / 1024 * 1024 + 16;  // not a multiple of 4 KiB: workers' caches collide less
-    const std::size_t bytes =
-        sizeof(float) * static_cast<std::size_t>(scratch_floats_) * static_cast<std::size_t>(size_);
-    scratch_.reset();
-    scratch_.reset(static_cast<float*>(::operator new(bytes, std::align_val_t{64})));
+    renew(scratch_, scratch_floats_ * size_);
   }
 
   /// A worker's scratch memory, aligned to 64 bytes; null before the first `reserve_scratch`.
   float* scratch(int worker) { return scratch_.get() + scratch_floats_ * worker; }
+
+  /// The same for one block of memory that all workers share, as for weights in the form that a kernel wants.
+  [[gnu::noinline]] float* workspace(long floats) {
+    if (floats > workspace_floats_) renew(workspace_, workspace_floats_ = floats);
+    return workspace_.get();
+  }
 
  private:
   static constexpr int stop = -1;
@@ -120,6 +123,12 @@ class Workers {
   struct Free {
     void operator()(float* memory) const { ::operator delete(memory, std::align_val_t{64}); }
   };
+
+  static void renew(std::unique_ptr<float, Free>& memory, long floats) {
+    memory.reset();
+    memory.reset(
+        static_cast<float*>(::operator new(sizeof(float) * static_cast<std::size_t>(floats), std::align_val_t{64})));
+  }
 
   static void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -192,7 +201,8 @@ class Workers {
   alignas(64) std::atomic<int> waiting_{0};  // tasks that nobody has claimed, or `stop`
   alignas(64) std::atomic<int> running_{0};  // tasks that have not ended
   alignas(64) long scratch_floats_ = 0;
-  std::unique_ptr<float, Free> scratch_;
+  long workspace_floats_ = 0;
+  std::unique_ptr<float, Free> scratch_, workspace_;
   std::vector<std::thread> threads_;
 };
 
