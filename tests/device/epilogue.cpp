@@ -104,22 +104,23 @@ TEST_CASE("convolutions call their epilogue once an element", "[epilogue]") {
 
 TEST_CASE("pooling calls its epilogue once an element", "[epilogue]") {
   for (int batch : {1, 50}) {
-    const tenet::Pool2dGeometry g{3, 17, 19, 3, 2, 1};
+    constexpr tenet::Pool2dGeometry g{3, 17, 19, 3, 2, 1};
+    const tenet::Known<g> known;
     const auto x = random_floats(batch * g.input_size(), 1), dy = random_floats(batch * g.result_size(), 2);
     std::vector<float> y(dy.size());
     tenet::reference::Serial serial;
     run_max_pool2d(serial, g, batch, x.data(), y.data());
     check_on_all(batch * g.result_size(), [&](auto& executor, float* to, tenet::Epilogue epilogue) {
-      run_max_pool2d(executor, g, batch, x.data(), to, epilogue);
+      run_max_pool2d(executor, known, batch, x.data(), to, epilogue);
     });
     check_on_all(batch * g.result_size(), [&](auto& executor, float* to, tenet::Epilogue epilogue) {
-      run_avg_pool2d(executor, g, batch, x.data(), to, epilogue);
+      run_avg_pool2d(executor, known, batch, x.data(), to, epilogue);
     });
     check_on_all(batch * g.input_size(), [&](auto& executor, float* to, tenet::Epilogue epilogue) {
       run_max_pool2d_gradient(executor, g, batch, x.data(), y.data(), dy.data(), to, epilogue);
     });
     check_on_all(batch * g.input_size(), [&](auto& executor, float* to, tenet::Epilogue epilogue) {
-      run_avg_pool2d_gradient(executor, g, batch, dy.data(), to, epilogue);
+      run_avg_pool2d_gradient(executor, known, batch, dy.data(), to, epilogue);
     });
   }
 }

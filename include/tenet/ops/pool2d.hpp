@@ -33,6 +33,7 @@ struct Pool2d : KernelOperation {
 template <int Kernel, int Stride, int Padding>
 struct MaxPool2dGradient : KernelOperation {
   static constexpr const char* name = "max_pool2d_gradient";
+  static constexpr bool carries_epilogue = true;
   template <class Input>
   static constexpr Input result(Input, auto, auto) {
     return {};
@@ -42,7 +43,7 @@ struct MaxPool2dGradient : KernelOperation {
     constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
     run_max_pool2d_gradient(executor, geometry, arguments.batch, arguments.template operand<float>(0),
                             arguments.template operand<float>(1), arguments.template operand<float>(2),
-                            arguments.template result<float>());
+                            arguments.template result<float>(), arguments.epilogue);
   }
 };
 
@@ -53,7 +54,7 @@ struct MaxPool2d : Pool2d<Kernel, Stride, Padding> {
   template <class Input>
   static void run(auto& executor, const auto& arguments, Input) {
     constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
-    run_max_pool2d(executor, geometry, arguments.batch, arguments.template operand<float>(0),
+    run_max_pool2d(executor, Known<geometry>{}, arguments.batch, arguments.template operand<float>(0),
                    arguments.template result<float>(), arguments.epilogue);
   }
   static constexpr auto gradient(auto y, auto upstream, auto x) {
@@ -64,11 +65,12 @@ struct MaxPool2d : Pool2d<Kernel, Stride, Padding> {
 template <class Input, int Kernel, int Stride, int Padding>
 struct AvgPool2dGradient : KernelOperation {
   static constexpr const char* name = "avg_pool2d_gradient";
+  static constexpr bool carries_epilogue = true;
   static constexpr Input result(auto) { return {}; }
   static void run(auto& executor, const auto& arguments, auto) {
     constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
-    run_avg_pool2d_gradient(executor, geometry, arguments.batch, arguments.template operand<float>(0),
-                            arguments.template result<float>());
+    run_avg_pool2d_gradient(executor, Known<geometry>{}, arguments.batch, arguments.template operand<float>(0),
+                            arguments.template result<float>(), arguments.epilogue);
   }
 };
 
@@ -80,7 +82,7 @@ struct AvgPool2d : Pool2d<Kernel, Stride, Padding> {
   template <class Input>
   static void run(auto& executor, const auto& arguments, Input) {
     constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
-    run_avg_pool2d(executor, geometry, arguments.batch, arguments.template operand<float>(0),
+    run_avg_pool2d(executor, Known<geometry>{}, arguments.batch, arguments.template operand<float>(0),
                    arguments.template result<float>(), arguments.epilogue);
   }
   template <class Input>

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <utility>
+
 #include "tenet/core/geometry.hpp"
 #include "tenet/core/vector.hpp"
 #include "tenet/device/cpu/product.hpp"
@@ -25,6 +27,65 @@ struct PoolSum {
     return a + b;
   }
 };
+
+/// Up to `vector_width` floats; what lies behind is not touched.
+inline Vector load_some(const float* from, long count) {
+  return count >= vector_width ? load(from) : load_partial(from, static_cast<int>(count > 0 ? count : 0));
+}
+inline void store_some(float* to, Vector value, long count) {
+  if (count >= vector_width)
+    store(to, value);
+  else if (count > 0)
+    store_partial(to, value, static_cast<int>(count));
+}
+
+/// Of the 2 * vector_width floats in a and b those at even or odd places; and the way back, each float twice.
+template <int... I>
+Vector every_second(Vector a, Vector b, bool odd, std::integer_sequence<int, I...>) {
+  return odd ? __builtin_shufflevector(a, b, (2 * I + 1)...) : __builtin_shufflevector(a, b, (2 * I)...);
+}
+template <int... I>
+Vector each_twice(Vector a, bool upper, std::integer_sequence<int, I...>) {
+  return upper ? __builtin_shufflevector(a, a, (vector_width / 2 + I / 2)...)
+               : __builtin_shufflevector(a, a, (I / 2)...);
+}
+using Lanes = std::make_integer_sequence<int, vector_width>;
+
+/// Windows of 2 x 2 that do not overlap, the commonest pooling, have loops of their own.
+constexpr bool pools_pairs(const Pool2dGeometry& g) { return g.kernel == 2 && g.stride == 2 && g.padding == 0; }
+
+template <class Operation>
+void pool_pairs(const Pool2dGeometry& g, const float* x, float scale, float* y) {
+  const long height = g.out_height(), width = g.out_width();
+  for (long i = 0; i < height; ++i, x += 2 * g.width, y += width) {
+    const auto columns = [&](long c) {
+      return Operation::combine(load_some(x + c, 2 * width - c), load_some(x + g.width + c, 2 * width - c));
+    };
+    for (long j = 0; j < width; j += vector_width) {
+      const Vector a = columns(2 * j), b = 2 * j + vector_width < 2 * width ? columns(2 * j + vector_width) : Vector{};
+      store_some(y + j,
+                 scale * Operation::combine(every_second(a, b, false, Lanes{}), every_second(a, b, true, Lanes{})),
+                 width - j);
+    }
+  }
+}
+
+/// The way back of the mean: every element of a window gets `scale` times the window's gradient.
+inline void spread_pairs(const Pool2dGeometry& g, const float* from, float scale, float* to) {
+  const long height = g.out_height(), width = g.out_width();
+  for (long i = 0; i < height; ++i, from += width, to += 2 * g.width) {
+    for (long j = 0; j < width; j += vector_width) {
+      const Vector share = scale * load_some(from + j, width - j);
+      for (const long c : {2 * j, 2 * j + vector_width}) {
+        const Vector pairs = each_twice(share, c > 2 * j, Lanes{});
+        store_some(to + c, pairs, 2 * width - c);
+        store_some(to + g.width + c, pairs, 2 * width - c);
+      }
+    }
+    if (g.width % 2 != 0) to[g.width - 1] = to[2 * g.width - 1] = 0;
+  }
+  if (g.height % 2 != 0) fill_floats(to, 0, g.width);
+}
 
 /// Pools one plane: for each result row first down the columns of its windows, in vectors, then along the row.
 template <class Operation>
@@ -68,27 +129,75 @@ void pool_plane(const Pool2dGeometry& g, const float* x, float scale, float* y) 
   }
 }
 
-}  // namespace detail
+/// What pools one plane.
+using PoolPlane = void (*)(const Pool2dGeometry&, const float* x, float scale, float* y);
 
-/// y = the largest element of each window (padding never wins); NaN if the window holds one.
-inline void run_max_pool2d(Workers& workers, const Pool2dGeometry& g, int batch, const float* x, float* y,
-                           Epilogue epilogue = {}) {
+template <class Operation>
+constexpr PoolPlane pool_plane_for(const Pool2dGeometry& g) {
+  return pools_pairs(g) ? &pool_pairs<Operation> : &pool_plane<Operation>;
+}
+
+inline void run_pool2d(Workers& workers, const Pool2dGeometry& g, int batch, const float* x, float scale, float* y,
+                       Epilogue epilogue, PoolPlane plane) {
   const long size = long{1} * g.height * g.width, result = long{1} * g.out_height() * g.out_width();
-  detail::run_ranges(workers, long{batch} * g.channels, 2 * size, [&](long first, long last) {
-    for (long p = first; p < last; ++p) detail::pool_plane<detail::PoolMaximum>(g, x + p * size, 1, y + p * result);
+  run_ranges(workers, long{batch} * g.channels, 2 * size, [&](long first, long last) {
+    for (long p = first; p < last; ++p) plane(g, x + p * size, scale, y + p * result);
     epilogue(first * result, last * result);
   });
 }
 
-/// y = the sum of each window divided by kernel * kernel: padding counts as zeros.
-inline void run_avg_pool2d(Workers& workers, const Pool2dGeometry& g, int batch, const float* x, float* y,
-                           Epilogue epilogue = {}) {
+constexpr float mean_scale(const Pool2dGeometry& g) { return 1.0f / static_cast<float>(g.kernel * g.kernel); }
+
+/// The gradient of one plane by the mean: every element gets its share of each window that it lies in.
+inline void spread_plane(const Pool2dGeometry& g, const float* from, float scale, float* to) {
+  fill_floats(to, 0, long{1} * g.height * g.width);
+  for (int i = 0; i < g.out_height(); ++i) {
+    const int top = i * g.stride - g.padding;
+    const int y0 = top > 0 ? top : 0, y1 = top + g.kernel < g.height ? top + g.kernel : g.height;
+    for (int j = 0; j < g.out_width(); ++j) {
+      const int left = j * g.stride - g.padding;
+      const int x0 = left > 0 ? left : 0, x1 = left + g.kernel < g.width ? left + g.kernel : g.width;
+      const float share = *from++ * scale;
+      for (int u = y0; u < y1; ++u) {
+        for (int v = x0; v < x1; ++v) to[long{u} * g.width + v] += share;
+      }
+    }
+  }
+}
+
+constexpr PoolPlane spread_plane_for(const Pool2dGeometry& g) { return pools_pairs(g) ? &spread_pairs : &spread_plane; }
+
+inline void run_pool2d_gradient(Workers& workers, const Pool2dGeometry& g, int batch, const float* dy, float* dx,
+                                Epilogue epilogue, PoolPlane plane) {
   const long size = long{1} * g.height * g.width, result = long{1} * g.out_height() * g.out_width();
-  const float scale = 1.0f / static_cast<float>(g.kernel * g.kernel);
-  detail::run_ranges(workers, long{batch} * g.channels, 2 * size, [&](long first, long last) {
-    for (long p = first; p < last; ++p) detail::pool_plane<detail::PoolSum>(g, x + p * size, scale, y + p * result);
-    epilogue(first * result, last * result);
+  run_ranges(workers, long{batch} * g.channels, 2 * size, [&](long first, long last) {
+    for (long p = first; p < last; ++p) plane(g, dy + p * result, mean_scale(g), dx + p * size);
+    epilogue(first * size, last * size);
   });
+}
+
+}  // namespace detail
+
+/// y = the largest element of each window (padding never wins); NaN if the window holds one.
+template <Pool2dGeometry g>
+void run_max_pool2d(Workers& workers, Known<g>, int batch, const float* x, float* y, Epilogue epilogue = {}) {
+  constexpr detail::PoolPlane plane = detail::pool_plane_for<detail::PoolMaximum>(g);
+  detail::run_pool2d(workers, g, batch, x, 1, y, epilogue, plane);
+}
+
+/// y = the sum of each window divided by kernel * kernel: padding counts as zeros.
+template <Pool2dGeometry g>
+void run_avg_pool2d(Workers& workers, Known<g>, int batch, const float* x, float* y, Epilogue epilogue = {}) {
+  constexpr detail::PoolPlane plane = detail::pool_plane_for<detail::PoolSum>(g);
+  detail::run_pool2d(workers, g, batch, x, detail::mean_scale(g), y, epilogue, plane);
+}
+
+/// The gradient of `run_avg_pool2d`.
+template <Pool2dGeometry g>
+void run_avg_pool2d_gradient(Workers& workers, Known<g>, int batch, const float* dy, float* dx,
+                             Epilogue epilogue = {}) {
+  constexpr detail::PoolPlane plane = detail::spread_plane_for(g);
+  detail::run_pool2d_gradient(workers, g, batch, dy, dx, epilogue, plane);
 }
 
 /// dx: each dy goes to the first element in row-major order, in its window, that equals y (NaN equals NaN here).
@@ -117,34 +226,6 @@ inline void run_max_pool2d_gradient(Workers& workers, const Pool2dGeometry& g, i
               gradient[at] += wins ? rest : 0.0f;
               rest = wins ? 0.0f : rest;
             }
-          }
-        }
-      }
-    }
-    epilogue(first * size, last * size);
-  });
-}
-
-/// The gradient of `run_avg_pool2d`.
-inline void run_avg_pool2d_gradient(Workers& workers, const Pool2dGeometry& g, int batch, const float* dy, float* dx,
-                                    Epilogue epilogue = {}) {
-  const long size = long{1} * g.height * g.width;
-  const int height = g.out_height(), width = g.out_width();
-  const float scale = 1.0f / static_cast<float>(g.kernel * g.kernel);
-  detail::run_ranges(workers, long{batch} * g.channels, 4 * size, [&](long first, long last) {
-    detail::fill_floats(dx + first * size, 0, (last - first) * size);
-    for (long p = first; p < last; ++p) {
-      float* gradient = dx + p * size;
-      const float* from = dy + p * height * width;
-      for (int i = 0; i < height; ++i) {
-        const int top = i * g.stride - g.padding;
-        const int y0 = top > 0 ? top : 0, y1 = top + g.kernel < g.height ? top + g.kernel : g.height;
-        for (int j = 0; j < width; ++j) {
-          const int left = j * g.stride - g.padding;
-          const int x0 = left > 0 ? left : 0, x1 = left + g.kernel < g.width ? left + g.kernel : g.width;
-          const float share = *from++ * scale;
-          for (int u = y0; u < y1; ++u) {
-            for (int v = x0; v < x1; ++v) gradient[long{u} * g.width + v] += share;
           }
         }
       }
