@@ -1,7 +1,5 @@
 #pragma once
 
-#include <utility>
-
 #include "tenet/core/geometry.hpp"
 #include "tenet/core/vector.hpp"
 #include "tenet/device/cpu/product.hpp"
@@ -39,17 +37,32 @@ inline void store_some(float* to, Vector value, long count) {
     store_partial(to, value, static_cast<int>(count));
 }
 
-/// Of the 2 * vector_width floats in a and b those at even or odd places; and the way back, each float twice.
-template <int... I>
-Vector every_second(Vector a, Vector b, bool odd, std::integer_sequence<int, I...>) {
-  return odd ? __builtin_shufflevector(a, b, (2 * I + 1)...) : __builtin_shufflevector(a, b, (2 * I)...);
+/// Of the 2 * vector_width floats in a and b those at even and at odd places; and the way back, each float twice. The
+/// indices are written out, as nvcc takes no packs of them.
+#if defined(__AVX512F__)
+inline Vector even_places(Vector a, Vector b) {
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
 }
-template <int... I>
-Vector each_twice(Vector a, bool upper, std::integer_sequence<int, I...>) {
-  return upper ? __builtin_shufflevector(a, a, (vector_width / 2 + I / 2)...)
-               : __builtin_shufflevector(a, a, (I / 2)...);
+inline Vector odd_places(Vector a, Vector b) {
+  return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
 }
-using Lanes = std::make_integer_sequence<int, vector_width>;
+inline Vector lower_twice(Vector a) {
+  return __builtin_shufflevector(a, a, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+}
+inline Vector upper_twice(Vector a) {
+  return __builtin_shufflevector(a, a, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15);
+}
+#elif defined(__AVX__)
+inline Vector even_places(Vector a, Vector b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14); }
+inline Vector odd_places(Vector a, Vector b) { return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15); }
+inline Vector lower_twice(Vector a) { return __builtin_shufflevector(a, a, 0, 0, 1, 1, 2, 2, 3, 3); }
+inline Vector upper_twice(Vector a) { return __builtin_shufflevector(a, a, 4, 4, 5, 5, 6, 6, 7, 7); }
+#else
+inline Vector even_places(Vector a, Vector b) { return __builtin_shufflevector(a, b, 0, 2, 4, 6); }
+inline Vector odd_places(Vector a, Vector b) { return __builtin_shufflevector(a, b, 1, 3, 5, 7); }
+inline Vector lower_twice(Vector a) { return __builtin_shufflevector(a, a, 0, 0, 1, 1); }
+inline Vector upper_twice(Vector a) { return __builtin_shufflevector(a, a, 2, 2, 3, 3); }
+#endif
 
 /// Windows of 2 x 2 that do not overlap, the commonest pooling, have loops of their own.
 constexpr bool pools_pairs(const Pool2dGeometry& g) { return g.kernel == 2 && g.stride == 2 && g.padding == 0; }
@@ -63,9 +76,7 @@ void pool_pairs(const Pool2dGeometry& g, const float* x, float scale, float* y) 
     };
     for (long j = 0; j < width; j += vector_width) {
       const Vector a = columns(2 * j), b = 2 * j + vector_width < 2 * width ? columns(2 * j + vector_width) : Vector{};
-      store_some(y + j,
-                 scale * Operation::combine(every_second(a, b, false, Lanes{}), every_second(a, b, true, Lanes{})),
-                 width - j);
+      store_some(y + j, scale * Operation::combine(even_places(a, b), odd_places(a, b)), width - j);
     }
   }
 }
@@ -77,7 +88,7 @@ inline void spread_pairs(const Pool2dGeometry& g, const float* from, float scale
     for (long j = 0; j < width; j += vector_width) {
       const Vector share = scale * load_some(from + j, width - j);
       for (const long c : {2 * j, 2 * j + vector_width}) {
-        const Vector pairs = each_twice(share, c > 2 * j, Lanes{});
+        const Vector pairs = c > 2 * j ? upper_twice(share) : lower_twice(share);
         store_some(to + c, pairs, 2 * width - c);
         store_some(to + g.width + c, pairs, 2 * width - c);
       }
