@@ -1,6 +1,7 @@
 // Data of one's own: a data set is a struct with size, layout and read; transforms, batches and workers come with it.
 // test: --epochs 3
 #include <cmath>
+#include <tenet/data/transform.hpp>
 #include <tenet/tenet.hpp>
 
 #include "common/json.hpp"

@@ -3,8 +3,9 @@
 // First, so that a message about a mistake begins with few lines of includes.
 #include <tenet/ops/mistake.hpp>
 
-/// The library but for its optional components (`tenet/data/fashion_mnist.hpp` needs zlib) and what few programs use:
-/// `tenet/data/transform.hpp`, `tenet/data/generated_images.hpp`.
+/// The library but for its optional components (`tenet/data/fashion_mnist.hpp` needs zlib) and transforms of data sets,
+/// which few programs use (`tenet/data/transform.hpp`).
+#include <tenet/data/generated_images.hpp>
 #include <tenet/device/cpu.hpp>
 #include <tenet/device/reference.hpp>
 #include <tenet/nn/activation.hpp>

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <tenet/core/error.hpp>
 #include <tenet/device/arguments.hpp>
-#include <tenet/device/cpu/conv2d.hpp>
+#include <tenet/device/cpu/convolution.hpp>
 #include <tenet/device/cpu/copy.hpp>
 #include <tenet/device/cpu/cross_entropy.hpp>
 #include <tenet/device/cpu/element.hpp>

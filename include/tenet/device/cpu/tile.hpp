@@ -75,21 +75,21 @@ void tile(long inner, const float* a, long a_row, long a_step, const float* b, l
 using Tile = void (*)(long, const float*, long, long, const float*, long, float*, long, bool);
 
 /// The tiles of 1, 2, 4 and 8 rows, each of 1, 2 and 3 vectors.
-inline constexpr Tile tiles[4][tile_vectors] = {{tile<1, 1>, tile<1, 2>, tile<1, 3>},
-                                                {tile<2, 1>, tile<2, 2>, tile<2, 3>},
-                                                {tile<4, 1>, tile<4, 2>, tile<4, 3>},
-                                                {tile<tile_rows, 1>, tile<tile_rows, 2>, tile<tile_rows, 3>}};
+inline constexpr Tile tile_choices[4][tile_vectors] = {{tile<1, 1>, tile<1, 2>, tile<1, 3>},
+                                                       {tile<2, 1>, tile<2, 2>, tile<2, 3>},
+                                                       {tile<4, 1>, tile<4, 2>, tile<4, 3>},
+                                                       {tile<tile_rows, 1>, tile<tile_rows, 2>, tile<tile_rows, 3>}};
 
 /// Like `tile`, for any number of rows <= tile_rows: 7 rows are 4 + 2 + 1.
 inline void any_tile(int rows, int vectors, long inner, const float* a, long a_row, long a_step, const float* b,
                      long b_step, float* c, long c_row, bool accumulate) {
   if (rows == tile_rows) {
-    tiles[3][vectors - 1](inner, a, a_row, a_step, b, b_step, c, c_row, accumulate);
+    tile_choices[3][vectors - 1](inner, a, a_row, a_step, b, b_step, c, c_row, accumulate);
     return;
   }
   for (int kind = 2; rows > 0; --kind) {
     if ((rows & (1 << kind)) == 0) continue;
-    tiles[kind][vectors - 1](inner, a, a_row, a_step, b, b_step, c, c_row, accumulate);
+    tile_choices[kind][vectors - 1](inner, a, a_row, a_step, b, b_step, c, c_row, accumulate);
     a += (1 << kind) * a_row;
     c += (1 << kind) * c_row;
     rows -= 1 << kind;

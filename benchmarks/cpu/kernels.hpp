@@ -1,0 +1,51 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tenet/core/geometry.hpp"
+
+/// What the competitors' kernels compute alone: square products, and the convolutions of ResNet-18 with `batch` images.
+namespace kernels {
+
+constexpr int sizes[]{128, 192, 256, 384, 512, 768, 1024};
+constexpr int batch = 32;
+
+struct Convolution {
+  const char* name;
+  tenet::Conv2dGeometry geometry;
+};
+constexpr Convolution convolutions[]{
+    {"3x3 1-64 at 28", {1, 28, 28, 64, 3, 3, 1, 1}},         {"3x3 64-64 at 28", {64, 28, 28, 64, 3, 3, 1, 1}},
+    {"3x3 128-128 at 14", {128, 14, 14, 128, 3, 3, 1, 1}},   {"3x3 256-256 at 7", {256, 7, 7, 256, 3, 3, 1, 1}},
+    {"3x3 512-512 at 4", {512, 4, 4, 512, 3, 3, 1, 1}},      {"3x3/2 64-128 at 28", {64, 28, 28, 128, 3, 3, 2, 1}},
+    {"3x3/2 128-256 at 14", {128, 14, 14, 256, 3, 3, 2, 1}}, {"3x3/2 256-512 at 7", {256, 7, 7, 512, 3, 3, 2, 1}},
+    {"1x1/2 64-128 at 28", {64, 28, 28, 128, 1, 1, 2, 0}},   {"1x1/2 128-256 at 14", {128, 14, 14, 256, 1, 1, 2, 0}},
+    {"1x1/2 256-512 at 7", {256, 7, 7, 512, 1, 1, 2, 0}}};
+
+/// Numbers from -1/2 to 1/2, the same for the same seed.
+inline std::vector<float> random_numbers(long count, unsigned seed) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) value = static_cast<float>((seed = seed * 1664525u + 1013904223u) >> 8) * 0x1p-24f - 0.5f;
+  return values;
+}
+
+/// The operands of a convolution's three passes, in the standard layout.
+struct Operands {
+  std::vector<float> input, weight, gradient;
+
+  explicit Operands(const tenet::Conv2dGeometry& g)
+      : input(random_numbers(batch * g.input_size(), 1)),
+        weight(random_numbers(g.weight_size(), 2)),
+        gradient(random_numbers(batch * g.result_size(), 3)) {}
+};
+
+/// Some hundred of the numbers, and what they cost: first the multiplications and additions of one call.
+inline std::vector<double> sample(double flops, const std::vector<float>& values) {
+  std::vector<double> result{flops};
+  for (std::size_t i = 0; i < values.size(); i += values.size() / 331 + 1)
+    result.push_back(static_cast<double>(values[i]));
+  return result;
+}
+
+}  // namespace kernels

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <tenet/tenet.hpp>
+
+#include "serve.hpp"
+
+/// Numbers from a file that holds nothing else, as many as there are.
+template <class T>
+std::vector<T> numbers_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  std::vector<T> numbers(static_cast<std::size_t>(file.tellg()) / sizeof(T));
+  file.seekg(0);
+  file.read(reinterpret_cast<char*>(numbers.data()), static_cast<std::streamsize>(numbers.size() * sizeof(T)));
+  if (!file) throw std::runtime_error("cannot read " + path);
+  return numbers;
+}
+
+/// What programs are given, (train|infer) BATCH FOLDER, and what the folder holds: weights.safetensors, inputs.bin
+/// (float, for tokens int32), targets.bin (int32) and learning_rate.bin. Nothing is read before the first request, so
+/// that the memory of the program alone can be measured. The number of threads is that of TENET_NUM_THREADS.
+struct Arguments {
+  std::string kind, folder;
+  int batch = 0;
+
+  Arguments(int argc, char** argv) {
+    if (argc != 4) throw std::runtime_error("usage: program (train|infer) BATCH FOLDER");
+    kind = argv[1];
+    batch = std::atoi(argv[2]);
+    folder = std::string(argv[3]) + "/";
+  }
+};
+
+/// Serves training steps; checked are the losses of three.
+template <class Net, class Input, class Optimizer = tenet::Sgd>
+int serve_training(int argc, char** argv) {
+  using Trainer = tenet::Trainer<Net, tenet::CrossEntropy, Optimizer, Input>;
+  const Arguments given(argc, argv);
+  std::vector<typename Input::Element> inputs;
+  std::vector<std::int32_t> targets;
+  std::unique_ptr<Trainer> trainer;
+  const auto step = [&] { return trainer->step(inputs.data(), targets.data(), given.batch).loss; };
+  const auto check = [&] {
+    inputs = numbers_of<typename Input::Element>(given.folder + "inputs.bin");
+    targets = numbers_of<std::int32_t>(given.folder + "targets.bin");
+    const float rate = numbers_of<float>(given.folder + "learning_rate.bin").at(0);
+    trainer = std::make_unique<Trainer>();
+    trainer->load(given.folder + "weights.safetensors");
+    trainer->optimizer().learning_rate = rate;
+    std::vector<double> losses;
+    for (int i = 0; i < 3; ++i) losses.push_back(static_cast<double>(step()));
+    trainer->optimizer().learning_rate = rate * 1e-3f;  // timing is not to wear the batch out
+    return losses;
+  };
+  return serve({{"ours", check, [&](long calls) { return seconds_of(step, calls); }}});
+}
+
+/// Serves inference; checked are the first outputs.
+template <class Net, class Input>
+int serve_inference(int argc, char** argv) {
+  const Arguments given(argc, argv);
+  std::vector<typename Input::Element> inputs;
+  std::unique_ptr<tenet::Model<Net, Input>> model;
+  volatile float sink = 0;
+  const auto run = [&] { sink = (*model)(inputs.data(), given.batch)[0]; };
+  const auto check = [&] {
+    inputs = numbers_of<typename Input::Element>(given.folder + "inputs.bin");
+    model = std::make_unique<tenet::Model<Net, Input>>(given.folder + "weights.safetensors");
+    const std::span<const float> outputs = (*model)(inputs.data(), given.batch);
+    return std::vector<double>(outputs.begin(), outputs.begin() + std::min<long>(std::ssize(outputs), 640));
+  };
+  return serve({{"ours", check, [&](long calls) { return seconds_of(run, calls); }}});
+}
+
+template <class Net, class Input, class Optimizer = tenet::Sgd>
+int serve_network(int argc, char** argv) {
+  return Arguments(argc, argv).kind == "train" ? serve_training<Net, Input, Optimizer>(argc, argv)
+                                               : serve_inference<Net, Input>(argc, argv);
+}

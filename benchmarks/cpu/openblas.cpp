@@ -1,0 +1,31 @@
+// Square products through OpenBLAS; the number of threads is that of OPENBLAS_NUM_THREADS.
+#include <cblas.h>
+
+#include <memory>
+
+#include "kernels.hpp"
+#include "serve.hpp"
+
+int main() {
+  struct Data {
+    std::vector<float> lhs, rhs, result;
+  };
+  std::vector<Case> cases;
+  for (const int size : kernels::sizes) {
+    const auto data = std::make_shared<Data>();
+    const auto run = [=] {
+      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, size, size, size, 1, data->lhs.data(), size,
+                  data->rhs.data(), size, 0, data->result.data(), size);
+    };
+    cases.push_back({"product " + std::to_string(size),
+                     [=] {
+                       const long count = long{size} * size;
+                       *data = {kernels::random_numbers(count, 1), kernels::random_numbers(count, 2),
+                                std::vector<float>(static_cast<std::size_t>(count))};
+                       run();
+                       return kernels::sample(2.0 * static_cast<double>(count) * size, data->result);
+                     },
+                     [=](long calls) { return seconds_of(run, calls); }});
+  }
+  return serve(cases);
+}

@@ -1,0 +1,120 @@
+#pragma once
+
+#include "tenet/device/cpu/conv2d.hpp"
+#include "tenet/device/cpu/conv2d_samples_last.hpp"
+#include "tenet/device/cpu/winograd.hpp"
+
+/// Which kernel serves a convolution: chosen where its shape is known, so that a program compiles those it runs.
+namespace tenet::cpu {
+
+enum class ConvolutionKernel {
+  patches,       ///< a product with patches that exist only in packed blocks
+  winograd,      ///< 36 products for tiles of 4 x 4 results: 3 x 3, stride 1, many channels
+  few_channels,  ///< sixteen samples in the lanes of vectors: few channels, which fill no vector
+};
+
+constexpr ConvolutionKernel convolution_kernel(const Conv2dGeometry& g) {
+  return winograd_fits(g)       ? ConvolutionKernel::winograd
+         : few_channels_fits(g) ? ConvolutionKernel::few_channels
+                                : ConvolutionKernel::patches;
+}
+
+/// Whether a batch is large enough for the kernel of its shape; else patches serve it. Winograd transforms all weights
+/// at each call: 36 numbers written and read for each two channels, as long as about 200 positions' multiplications
+/// take. Sixteen samples in lanes take as long as one.
+constexpr bool batch_pays(const Conv2dGeometry& g, int batch) {
+  return convolution_kernel(g) == ConvolutionKernel::winograd ? batch * g.positions() >= 256
+                                                              : batch >= few_channels_least_batch;
+}
+
+namespace detail {
+/// Winograd's convolution of weights as they are; `g` is the exchanged geometry for the gradient by the input.
+template <Conv2dGeometry g>
+void run_winograd_from(Workers& workers, int batch, const float* input, const float* weight, bool exchange,
+                       float* result, Epilogue epilogue) {
+  if constexpr (winograd_weights_at_once(g)) {
+    run_winograd_conv2d_at_once(workers, g, batch, input, weight, result, exchange, epilogue);
+  } else {
+    float* const transformed = workers.workspace(workspace_winograd_weights(g));
+    run_winograd_weights(workers, g, weight, transformed, exchange);
+    run_winograd_conv2d(workers, g, batch, input, transformed, result, epilogue);
+  }
+}
+}  // namespace detail
+
+template <Conv2dGeometry g>
+constexpr long scratch_conv2d(const Workers* workers, Known<g>) {
+  if constexpr (convolution_kernel(g) == ConvolutionKernel::winograd)
+    return detail::larger(scratch_winograd(workers, g), scratch_conv2d(workers, g));
+  else if constexpr (convolution_kernel(g) == ConvolutionKernel::few_channels)
+    return detail::larger(scratch_conv2d_few_channels(workers, g), scratch_conv2d(workers, g));
+  else
+    return scratch_conv2d(workers, g);
+}
+
+template <Conv2dGeometry g>
+constexpr long scratch_conv2d_input_gradient(const Workers* workers, Known<g>) {
+  if constexpr (convolution_kernel(g) == ConvolutionKernel::winograd)
+    return detail::larger(scratch_winograd(workers, exchanged(g)), scratch_conv2d_input_gradient(workers, g));
+  else if constexpr (convolution_kernel(g) == ConvolutionKernel::few_channels)
+    return scratch_conv2d_input_gradient_few_channels(workers, g);
+  else
+    return scratch_conv2d_input_gradient(workers, g);
+}
+
+template <Conv2dGeometry g>
+constexpr long scratch_conv2d_weight_gradient(const Workers* workers, Known<g>) {
+  if constexpr (convolution_kernel(g) == ConvolutionKernel::winograd)
+    return detail::larger(scratch_winograd_weight_gradient(workers, g), scratch_conv2d_weight_gradient(workers, g));
+  else if constexpr (convolution_kernel(g) == ConvolutionKernel::few_channels)
+    return scratch_conv2d_weight_gradient_few_channels(workers, g);
+  else
+    return scratch_conv2d_weight_gradient(workers, g);
+}
+
+template <Conv2dGeometry g>
+void run_conv2d(Workers& workers, Known<g>, int batch, const float* input, const float* weight, float* result,
+                Epilogue epilogue = {}) {
+  if constexpr (convolution_kernel(g) == ConvolutionKernel::winograd) {
+    if (batch_pays(g, batch))
+      return detail::run_winograd_from<g>(workers, batch, input, weight, false, result, epilogue);
+  } else if constexpr (convolution_kernel(g) == ConvolutionKernel::few_channels) {
+    if (batch_pays(g, batch)) return run_conv2d_few_channels(workers, g, batch, input, weight, result, epilogue);
+  }
+  run_conv2d(workers, g, batch, input, weight, result, epilogue);
+}
+
+// Gradients of few channels have one kernel for every batch: small batches are trained seldom, and what is not called
+// is not compiled.
+
+template <Conv2dGeometry g>
+void run_conv2d_input_gradient(Workers& workers, Known<g>, int batch, const float* gradient_of_result,
+                               const float* weight, float* input_gradient, Epilogue epilogue = {}) {
+  if constexpr (convolution_kernel(g) == ConvolutionKernel::few_channels) {
+    run_conv2d_input_gradient_few_channels(workers, g, batch, gradient_of_result, weight, input_gradient, epilogue);
+  } else {
+    if constexpr (convolution_kernel(g) == ConvolutionKernel::winograd) {
+      if (batch_pays(g, batch))
+        return detail::run_winograd_from<exchanged(g)>(workers, batch, gradient_of_result, weight, true, input_gradient,
+                                                       epilogue);
+    }
+    run_conv2d_input_gradient(workers, g, batch, gradient_of_result, weight, input_gradient, epilogue);
+  }
+}
+
+template <Conv2dGeometry g>
+void run_conv2d_weight_gradient(Workers& workers, Known<g>, int batch, const float* input,
+                                const float* gradient_of_result, float* weight_gradient) {
+  if constexpr (convolution_kernel(g) == ConvolutionKernel::few_channels) {
+    run_conv2d_weight_gradient_few_channels(workers, g, batch, input, gradient_of_result, weight_gradient);
+  } else {
+    if constexpr (convolution_kernel(g) == ConvolutionKernel::winograd) {
+      if (batch_pays(g, batch))
+        return run_winograd_weight_gradient(workers, g, batch, input, gradient_of_result, weight_gradient,
+                                            workers.workspace(workspace_winograd_weight_gradient(g)));
+    }
+    run_conv2d_weight_gradient(workers, g, batch, input, gradient_of_result, weight_gradient);
+  }
+}
+
+}  // namespace tenet::cpu

@@ -1,0 +1,312 @@
+#pragma once
+
+#include "tenet/core/geometry.hpp"
+#include "tenet/core/vector.hpp"
+#include "tenet/device/cpu/product.hpp"
+#include "tenet/device/epilogue.hpp"
+
+/// The tile transforms of Winograd's convolution F(4x4, 3x3), vectorised over channels.
+///
+/// Multiplying two polynomials by their values at the points 0, ±a, ±b and at infinity gives a row of 4 results of a
+/// 3-tap filter from 6 inputs d with 6 products: y = At ((G g) * (Bt d)). For a point p != 0 with q the other one's
+/// square and N = 2 p^2 (p^2 - q):
+///   Bt d at p: the coefficients of x (x^2 - q) (x + p), at 0: of (x^2 - a^2) (x^2 - b^2), at infinity: of x times that
+///   G g  at p: (g0 + p g1 + p^2 g2) / N,                at 0: g0 / (a b)^2,               at infinity: g2
+///   At m     : y[i] = the sum of p^i m(p), with the value at infinity added to y[3].
+/// A tile transforms its columns, then its rows. Gradients go through the transposed matrices.
+namespace tenet::cpu::detail {
+
+/// Inputs and results of a tile in one direction, and the products of a whole one.
+inline constexpr int winograd_in = 6, winograd_out = 4, winograd_products = 36;
+
+/// The squares of a = sqrt(1/2) and b = sqrt(2): a b = 1 keeps the powers in the matrices small, and with them the
+/// rounding errors.
+struct WinogradPoints {
+  static constexpr float a = 0.70710678118654752f, b = 1.41421356237309505f;
+  static constexpr float a2 = 0.5f, b2 = 2.0f;
+};
+
+/// to[i] = Bt from, 6 -> 6.
+struct InputTransform {
+  static constexpr int from_size = 6, to_size = 6;
+
+  [[gnu::always_inline]] static void apply(const Vector* d, Vector* to) {
+    using P = WinogradPoints;
+    const Vector even_a = d[4] - P::b2 * d[2], odd_a = P::a * (d[3] - P::b2 * d[1]);
+    const Vector even_b = d[4] - P::a2 * d[2], odd_b = P::b * (d[3] - P::a2 * d[1]);
+    to[0] = d[4] - (P::a2 + P::b2) * d[2] + (P::a2 * P::b2) * d[0];
+    to[1] = even_a + odd_a;
+    to[2] = even_a - odd_a;
+    to[3] = even_b + odd_b;
+    to[4] = even_b - odd_b;
+    to[5] = d[5] - (P::a2 + P::b2) * d[3] + (P::a2 * P::b2) * d[1];
+  }
+};
+
+/// to[i] = G from, 3 -> 6.
+struct WeightTransform {
+  static constexpr int from_size = 3, to_size = 6;
+
+  [[gnu::always_inline]] static void apply(const Vector* g, Vector* to) {
+    using P = WinogradPoints;
+    constexpr float at_0 = 1 / (P::a2 * P::b2), at_a = 1 / (2 * P::a2 * (P::a2 - P::b2)),
+                    at_b = 1 / (2 * P::b2 * (P::b2 - P::a2));
+    const Vector even_a = at_a * g[0] + (at_a * P::a2) * g[2], odd_a = (at_a * P::a) * g[1];
+    const Vector even_b = at_b * g[0] + (at_b * P::b2) * g[2], odd_b = (at_b * P::b) * g[1];
+    to[0] = at_0 * g[0];
+    to[1] = even_a + odd_a;
+    to[2] = even_a - odd_a;
+    to[3] = even_b + odd_b;
+    to[4] = even_b - odd_b;
+    to[5] = g[2];
+  }
+};
+
+/// to[i] = At from, 6 -> 4.
+struct ResultTransform {
+  static constexpr int from_size = 6, to_size = 4;
+
+  [[gnu::always_inline]] static void apply(const Vector* m, Vector* to) {
+    using P = WinogradPoints;
+    const Vector sum_a = m[1] + m[2], difference_a = m[1] - m[2], sum_b = m[3] + m[4], difference_b = m[3] - m[4];
+    to[0] = m[0] + sum_a + sum_b;
+    to[1] = P::a * difference_a + P::b * difference_b;
+    to[2] = P::a2 * sum_a + P::b2 * sum_b;
+    to[3] = m[5] + (P::a2 * P::a) * difference_a + (P::b2 * P::b) * difference_b;
+  }
+};
+
+/// to[i] = A from, 4 -> 6: the gradient of ResultTransform.
+struct ResultGradientTransform {
+  static constexpr int from_size = 4, to_size = 6;
+
+  [[gnu::always_inline]] static void apply(const Vector* y, Vector* to) {
+    using P = WinogradPoints;
+    const Vector even_a = y[0] + P::a2 * y[2], odd_a = P::a * (y[1] + P::a2 * y[3]);
+    const Vector even_b = y[0] + P::b2 * y[2], odd_b = P::b * (y[1] + P::b2 * y[3]);
+    to[0] = y[0];
+    to[1] = even_a + odd_a;
+    to[2] = even_a - odd_a;
+    to[3] = even_b + odd_b;
+    to[4] = even_b - odd_b;
+    to[5] = y[3];
+  }
+};
+
+/// to[i] = Gt from, 6 -> 3: the gradient of WeightTransform.
+struct WeightGradientTransform {
+  static constexpr int from_size = 6, to_size = 3;
+
+  [[gnu::always_inline]] static void apply(const Vector* u, Vector* to) {
+    using P = WinogradPoints;
+    constexpr float at_0 = 1 / (P::a2 * P::b2), at_a = 1 / (2 * P::a2 * (P::a2 - P::b2)),
+                    at_b = 1 / (2 * P::b2 * (P::b2 - P::a2));
+    const Vector sum_a = at_a * (u[1] + u[2]), sum_b = at_b * (u[3] + u[4]);
+    to[0] = at_0 * u[0] + sum_a + sum_b;
+    to[1] = (at_a * P::a) * (u[1] - u[2]) + (at_b * P::b) * (u[3] - u[4]);
+    to[2] = P::a2 * sum_a + P::b2 * sum_b + u[5];
+  }
+};
+
+/// Both directions of a tile: get(i, j) gives a vector of the tile, put(i, j, vector) takes one of the transformed.
+template <class Transform, class Get, class Put>
+[[gnu::always_inline]] inline void transform_tile(Get&& get, Put&& put) {
+  constexpr int from = Transform::from_size, to = Transform::to_size;
+  Vector half[to][from], line[6];
+  for (int j = 0; j < from; ++j) {
+    Vector column[from];
+    for (int i = 0; i < from; ++i) column[i] = get(i, j);
+    Transform::apply(column, line);
+    for (int i = 0; i < to; ++i) half[i][j] = line[i];
+  }
+  for (int i = 0; i < to; ++i) {
+    Transform::apply(half[i], line);
+    for (int j = 0; j < to; ++j) put(i, j, line[j]);
+  }
+}
+
+constexpr long larger(long a, long b) { return a > b ? a : b; }
+
+/// Columns of a matrix in panels of at most `most` vectors, as equal as whole vectors allow.
+struct WinogradPanels {
+  long vectors, count, least, wider;  // the first `wider` panels have one vector more than `least`
+
+  constexpr explicit WinogradPanels(long columns, long most = tile_vectors)
+      : vectors(blocks_of(columns, vector_width)),
+        count(blocks_of(vectors, most)),
+        least(vectors / count),
+        wider(vectors % count) {}
+  constexpr long first(long panel) const { return (panel * least + smaller(panel, wider)) * vector_width; }
+  constexpr long width(long panel) const { return (least + (panel < wider)) * vector_width; }
+};
+
+/// Where the 36 matrices [tiles, channels] of transformed tiles lie: either in groups of `tile_rows` tiles, in each
+/// group 36 matrices, so that one tile's 36 vectors share few pages; or all tiles in one group, by panels of channels,
+/// in each 36 matrices [tiles, width]. Steps are no multiples of 4 KiB, which would compete for the same cache lines.
+struct WinogradTiles {
+  WinogradPanels panels;
+  bool grouped;
+  long group;  // tiles
+
+  static constexpr WinogradTiles groups(long channels) { return {WinogradPanels(channels, channels), true, tile_rows}; }
+  static constexpr WinogradTiles by_panels(long channels, long tiles) {
+    return {WinogradPanels(channels), false, tiles};
+  }
+
+  constexpr long row_step(long panel) const {
+    const long width = panels.width(panel);
+    return width % 256 == 0 ? width + 16 : width;
+  }
+  constexpr long point_step(long panel) const { return group * row_step(panel) + 16; }
+  constexpr long group_step(long panel) const { return winograd_products * point_step(panel); }
+  constexpr long at(long panel, long tile) const {
+    const long before = grouped ? tile / tile_rows : 0, own = grouped ? tile % tile_rows : tile;
+    return winograd_products * (group * panels.first(panel) + 16 * panel) + before * group_step(panel) +
+           own * row_step(panel);
+  }
+  constexpr long floats(long tiles) const {
+    return blocks_of(tiles, group) * winograd_products *
+           (group * (panels.vectors * vector_width + 16) + 16 * panels.count);
+  }
+};
+
+/// How the tiles of a batch are cut into blocks of about `most` tiles: some samples, or some rows of tiles of one.
+struct WinogradCut {
+  long tiles_y, tiles_x, samples, rows, row_blocks, blocks;
+
+  constexpr WinogradCut(const Conv2dGeometry& g, long batch, long most) {
+    tiles_y = blocks_of(g.out_height(), winograd_out);
+    tiles_x = blocks_of(g.out_width(), winograd_out);
+    const long together = most / (tiles_y * tiles_x);
+    samples = together > 0 && batch > 0 ? blocks_of(batch, blocks_of(batch, together)) : 1;
+    row_blocks = together > 0 ? 1 : blocks_of(tiles_y, larger(most / tiles_x, 1));
+    rows = blocks_of(tiles_y, row_blocks);
+    row_blocks = blocks_of(tiles_y, rows);
+    blocks = blocks_of(batch, samples) * row_blocks;
+  }
+  constexpr long most_tiles() const { return samples * rows * tiles_x; }
+};
+
+/// One image channels-last, of which rows [first_row, last_row) are in memory.
+struct WinogradImage {
+  const float* data;  // of row 0, which may lie before the memory
+  long channels, height, width;
+
+  /// Transforms the tile whose first pixel is (y, x), zero outside the image; to `tile` of `to`.
+  template <class Transform>
+  void transform(long y, long x, const float* zeros, float* to, const WinogradTiles& tiles, long tile) const {
+    constexpr int size = Transform::from_size;
+    const float* pixels[size * size];
+    for (int i = 0; i < size; ++i) {
+      for (int j = 0; j < size; ++j) {
+        const bool inside = y + i >= 0 && y + i < height && x + j >= 0 && x + j < width;
+        pixels[i * size + j] = inside ? data + ((y + i) * width + x + j) * channels : zeros;
+      }
+    }
+    for (long panel = 0; panel < tiles.panels.count; ++panel) {
+      const long first = tiles.panels.first(panel), last = first + tiles.panels.width(panel);
+      float* const target = to + tiles.at(panel, tile) - first;
+      const long point_step = tiles.point_step(panel);
+      for (long c = first; c < last; c += vector_width) {
+        const int lanes = static_cast<int>(smaller(vector_width, channels - c));
+        transform_tile<Transform>(
+            [&](int i, int j) {
+              const float* from = pixels[i * size + j] + c;
+              return lanes == vector_width ? load(from) : load_partial(from, lanes);
+            },
+            [&](int i, int j, Vector value) { store(target + (i * winograd_in + j) * point_step + c, value); });
+      }
+    }
+  }
+};
+
+/// Rows of tiles of one sample: a part of a block.
+struct WinogradUnit {
+  long sample, row, rows, tile;  // `tile`: the first one's number in the block
+};
+
+/// The units of block `block`, cut into `parts` pieces a sample.
+inline WinogradUnit unit_of(const WinogradCut& cut, long block, long parts, long index) {
+  const long row0 = block % cut.row_blocks * cut.rows, rows = smaller(cut.rows, cut.tiles_y - row0);
+  const long sample = index / parts, part = index % parts;
+  const long first = rows * part / parts, last = rows * (part + 1) / parts;
+  return {block / cut.row_blocks * cut.samples + sample, row0 + first, last - first,
+          (sample * rows + first) * cut.tiles_x};
+}
+inline long samples_of(const WinogradCut& cut, long block, long batch) {
+  return smaller(cut.samples, batch - block / cut.row_blocks * cut.samples);
+}
+inline long tiles_of(const WinogradCut& cut, long block, long batch) {
+  const long row0 = block % cut.row_blocks * cut.rows;
+  return samples_of(cut, block, batch) * smaller(cut.rows, cut.tiles_y - row0) * cut.tiles_x;
+}
+
+/// Floats to hold the rows that a unit reads or writes, channels-last, and a pixel of zeros.
+constexpr long staging_winograd(const Conv2dGeometry& g, long rows) {
+  const long in = smaller(g.height, winograd_out * rows + 2) * g.width * g.channels;
+  const long out = smaller(g.out_height(), winograd_out * rows) * g.out_width() * g.out_channels;
+  return round_up(larger(in, out) + larger(g.channels, g.out_channels) + 16, 16);
+}
+
+/// Transforms the tiles of a unit of `input`, or with `ResultGradientTransform` those of the gradient of the result
+/// (an image of the results' size without padding).
+template <class Transform>
+void transform_unit(long channels, long height, long width, long padding, const WinogradUnit& unit, long tiles_x,
+                    const float* images, float* to, const WinogradTiles& tiles, float* staging) {
+  const long y0 = winograd_out * unit.row - padding;
+  const long first = y0 > 0 ? y0 : 0;
+  const long last = smaller(height, y0 + winograd_out * (unit.rows - 1) + Transform::from_size);
+  float* const zeros = staging;
+  float* const rows = staging + round_up(channels, 16);
+  fill_floats(zeros, 0, channels);
+  if (last > first) {
+    transpose(images + unit.sample * channels * height * width + first * width, height * width, channels,
+              (last - first) * width, rows, channels);
+  }
+  const WinogradImage image{rows - first * width * channels, channels, height, width};
+  long tile = unit.tile;
+  for (long i = 0; i < unit.rows; ++i) {
+    for (long j = 0; j < tiles_x; ++j, ++tile) {
+      image.transform<Transform>(y0 + winograd_out * i, winograd_out * j - padding, zeros, to, tiles, tile);
+    }
+  }
+}
+
+/// Transforms the tiles of a unit back and writes its rows of the result.
+inline void write_unit(const Conv2dGeometry& g, const WinogradUnit& unit, const float* from, const WinogradTiles& tiles,
+                       float* result, float* staging, Epilogue epilogue) {
+  const long channels = g.out_channels, height = g.out_height(), width = g.out_width();
+  const long y0 = winograd_out * unit.row, rows = smaller(winograd_out * unit.rows, height - y0);
+  const long point_step = tiles.point_step(0);
+  long tile = unit.tile;
+  for (long y = 0; y < rows; y += winograd_out) {
+    for (long x = 0; x < width; x += winograd_out, ++tile) {
+      const long valid_y = smaller(winograd_out, rows - y), valid_x = smaller(winograd_out, width - x);
+      const float* const source = from + tiles.at(0, tile);
+      float* const target = staging + (y * width + x) * channels;
+      for (long c = 0; c < channels; c += vector_width) {
+        const int lanes = static_cast<int>(smaller(vector_width, channels - c));
+        transform_tile<ResultTransform>(
+            [&](int i, int j) { return load(source + (i * winograd_in + j) * point_step + c); },
+            [&](int i, int j, Vector value) {
+              if (i >= valid_y || j >= valid_x) return;
+              float* const to = target + (i * width + j) * channels + c;
+              if (lanes == vector_width) {
+                store(to, value);
+              } else {
+                store_partial(to, value, lanes);
+              }
+            });
+      }
+    }
+  }
+  const long plane = height * width, first = unit.sample * g.result_size() + y0 * width, count = rows * width;
+  transpose(staging, channels, count, channels, result + first, plane);
+  if (count == plane) {
+    epilogue(first, first + g.result_size());
+  } else {
+    for (long o = 0; o < channels; ++o) epilogue(first + o * plane, first + o * plane + count);
+  }
+}
+
+}  // namespace tenet::cpu::detail

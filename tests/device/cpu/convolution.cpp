@@ -1,0 +1,44 @@
+#include "tenet/device/cpu/convolution.hpp"
+
+#include "../agreement.hpp"
+#include "tenet/device/reference/conv2d.hpp"
+
+namespace {
+
+using tenet::Conv2dGeometry;
+using tenet::Known;
+using tenet::cpu::convolution_kernel;
+using tenet::cpu::ConvolutionKernel;
+
+static_assert(convolution_kernel({64, 28, 28, 64, 3, 3, 1, 1}) == ConvolutionKernel::winograd);
+static_assert(convolution_kernel({64, 28, 28, 128, 3, 3, 2, 1}) == ConvolutionKernel::patches);  // stride
+static_assert(convolution_kernel({1, 28, 28, 64, 3, 3, 1, 1}) == ConvolutionKernel::patches);    // one channel
+static_assert(convolution_kernel({6, 14, 14, 16, 5, 5, 1, 0}) == ConvolutionKernel::few_channels);
+
+/// All three passes by the kernels that are chosen for a shape, against the reference.
+template <Conv2dGeometry g>
+void check_passes(int batch) {
+  const auto input = random_floats(batch * g.input_size(), 1), weight = random_floats(g.weight_size(), 2);
+  const auto upstream = random_floats(batch * g.result_size(), 3);
+  const double tolerance = 1e-6 * std::sqrt(static_cast<double>(g.taps())) + 1e-5;
+  check_agreement(batch * g.result_size(), tolerance, [&](auto& executor, float* to) {
+    run_conv2d(executor, Known<g>{}, batch, input.data(), weight.data(), to);
+  });
+  check_agreement(batch * g.input_size(), tolerance, [&](auto& executor, float* to) {
+    run_conv2d_input_gradient(executor, Known<g>{}, batch, upstream.data(), weight.data(), to);
+  });
+  check_agreement(g.weight_size(), 1e-5 + 2e-6 * std::sqrt(static_cast<double>(batch * g.positions())),
+                  [&](auto& executor, float* to) {
+                    run_conv2d_weight_gradient(executor, Known<g>{}, batch, input.data(), upstream.data(), to);
+                  });
+}
+
+}  // namespace
+
+TEST_CASE("the kernel chosen for a convolution agrees with the reference", "[cpu][convolution]") {
+  for (int batch : {1, 5, 18}) {  // some too small for the kernel
+    check_passes<Conv2dGeometry{19, 9, 10, 35, 3, 3, 1, 1}>(batch);
+    check_passes<Conv2dGeometry{33, 9, 9, 16, 3, 3, 2, 1}>(batch);
+    check_passes<Conv2dGeometry{3, 11, 12, 6, 5, 5, 1, 2}>(batch);
+  }
+}
