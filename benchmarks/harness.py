@@ -13,6 +13,7 @@ import os
 import pathlib
 import resource
 import subprocess
+import sys
 from collections.abc import Callable
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -78,10 +79,11 @@ def interleave(measures: dict[str, Callable[[], float]], rounds: int = 3,
 
 def build(*targets: str) -> pathlib.Path:
     """Builds programs with the preset `release` (bench_<folder>_ours…); the folder where they lie."""
-    configure = ["cmake", "--preset", "release"]
-    subprocess.run(configure, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["cmake", "--build", "--preset", "release", "--target", *targets], cwd=ROOT, check=True,
-                   stdout=subprocess.DEVNULL)
+    for command in (["cmake", "--preset", "release"], ["cmake", "--build", "--preset", "release", "--target", *targets]):
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            print(done.stdout, file=sys.stderr)
+            done.check_returncode()
     return BUILD / "benchmarks"
 
 

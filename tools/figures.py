@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The published figures: tables of the documentation, generated from docs/figures/*.json.
 
-    tools/figures.py --measure   measures anew (./dev train, ./dev bench; a quarter of an hour) and writes the tables
-    tools/figures.py             writes the tables from the files that are there
-    tools/figures.py --check     fails if a table differs from its file
+    tools/figures.py --measure          measures anew (./dev train, ./dev bench; half an hour) and writes the tables
+    tools/figures.py --measure cpu …    measures some anew, by the names of tables
+    tools/figures.py                    writes the tables from the files that are there
+    tools/figures.py --check            fails if a table differs from its file
 
 A table stands between <!-- figures: NAME --> and <!-- end figures -->, where NAME is that of docs/figures/NAME.json, or
 `training` for what the trainings found.
@@ -20,34 +21,36 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "figures"
 PAGES = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md"]
-BENCHMARKS = ["hybrid", "compile", "products"]
+BENCHMARKS = {"hybrid": [], "compile": [], "products": [], "cpu": ["--quick"]}
 TRAININGS = {"lenet": [], "resnet18": ["--images", "6000", "--epochs", "2"]}
 PLACE = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end figures -->)", re.DOTALL)
 
 
-def measure() -> None:
+def measure(names: list[str]) -> None:
     """Runs the benchmarks and writes down when and on what kind of machine."""
     FIGURES.mkdir(exist_ok=True)
-    others = os.getloadavg()[0]
-    for name, arguments in TRAININGS.items():
-        subprocess.run(["./dev", "train", name, *arguments, "--json", FIGURES / f"{name}.json"], cwd=ROOT, check=True)
-    for name in BENCHMARKS:  # a missed bar is a figure, too
-        subprocess.run(["./dev", "bench", name, "--json", FIGURES / f"{name}.json"], cwd=ROOT)
-    describe_machine(others)
+    for name in names:
+        others = os.getloadavg()[0]  # before the measurements: other programs' work
+        if name == "training":
+            for example, arguments in TRAININGS.items():
+                subprocess.run(["./dev", "train", example, *arguments, "--json", FIGURES / f"{example}.json"], cwd=ROOT,
+                               check=True)
+        else:  # a missed bar is a figure, too
+            subprocess.run(["./dev", "bench", name, *BENCHMARKS[name], "--json", FIGURES / f"{name}.json"], cwd=ROOT)
+        about = read("about")
+        about[name] = {"date": datetime.date.today().isoformat(), "machine": machine(), "others": round(others, 1)}
+        (FIGURES / "about.json").write_text(json.dumps(about, indent=2) + "\n")
 
 
-def describe_machine(others: float) -> None:
-    """`others` is the load before the measurements began, which is other programs' work."""
+def machine() -> str:
     processor = pathlib.Path("/proc/cpuinfo").read_text()
     widest = next((name for flag, name in (("avx512f", "AVX-512"), ("avx2", "AVX2")) if flag in processor), "SSE")
     compiler = subprocess.run(["g++", "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
-    machine = f"{os.cpu_count()} cores, {widest}, g++ {compiler}"
-    about = {"date": datetime.date.today().isoformat(), "machine": machine, "others": round(others, 1)}
-    (FIGURES / "about.json").write_text(json.dumps(about, indent=2) + "\n")
+    return f"{os.cpu_count()} cores, {widest}, g++ {compiler}"
 
 
-def number(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+def number(value: float | None) -> str:
+    return "none yet" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 def read(name: str):
@@ -66,16 +69,26 @@ def trainings() -> list[str]:
 
 
 def benchmark(name: str) -> list[str]:
+    rows = read(name)
+    peaks = any(row.get("percent_of_peak") is not None for row in rows)
     lines = ["| what | unit | ours | others | bar |", "|---|---|---|---|---|"]
-    for row in read(name):
+    if peaks:
+        lines = ["| what | unit | ours | % of peak | others | ratio | bar |", "|---|---|---|---|---|---|---|"]
+    for row in rows:
         peers = ", ".join(f"{peer} {number(figure)}" for peer, figure in row["peers"].items())
         bar = "" if row["holds"] is None else f"{row['bar']}: {'holds' if row['holds'] else 'missed'}"
-        lines.append(f"| {row['name']} | {row['unit']} | {number(row['ours'])} | {peers} | {bar} |")
+        if peaks:
+            peak = row["percent_of_peak"]
+            share = "" if peak is None else f"{peak:.0f} ({row['peak']})"
+            ratio = "" if row["ratio"] is None else number(row["ratio"])
+            lines.append(f"| {row['name']} | {row['unit']} | {number(row['ours'])} | {share} | {peers} | {ratio} | {bar} |")
+        else:
+            lines.append(f"| {row['name']} | {row['unit']} | {number(row['ours'])} | {peers} | {bar} |")
     return lines
 
 
 def table(name: str) -> str:
-    about = read("about")
+    about = read("about")[name]
     lines = trainings() if name == "training" else benchmark(name)
     text = f"Measured on {about['date']}: {about['machine']}."
     if about["others"] >= 0.5:
@@ -86,11 +99,11 @@ def table(name: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--measure", action="store_true")
+    parser.add_argument("--measure", nargs="*", metavar="NAME", choices=["training", *BENCHMARKS])
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    if options.measure:
-        measure()
+    if options.measure is not None:
+        measure(options.measure or ["training", *BENCHMARKS])
     stale = False
     for page in PAGES:
         before = page.read_text()

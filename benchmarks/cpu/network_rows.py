@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 
 import networks
 import onnx_model
@@ -14,7 +13,7 @@ from table import CpuRow
 
 @dataclasses.dataclass
 class Bar:
-    """`limit` on the ratio to those peers whose names begin with `peers`; a row of its own if `label` says something."""
+    """`limit` on the ratio to the peers whose names begin with `peers`; in a row of its own if there is a `label`."""
 
     limit: float
     peers: str = ""

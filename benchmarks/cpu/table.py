@@ -12,7 +12,8 @@ BUSY = 0.05  # cores' worth of other programs' work above which a figure is not 
 
 @dataclasses.dataclass
 class CpuRow(Row):
-    """`percent` of the machine's measured peak of `percent_of` (FMA or copying), or None; `busy`: cores that others used. `ours` may be missing."""
+    """`percent` of the machine's measured peak of `percent_of` (FMA or copying), or None; `busy`: cores that others
+    used. `ours` may be missing."""
 
     ours: float | None = None
     percent: float | None = None
@@ -28,7 +29,8 @@ class CpuRow(Row):
         return (None if self.limit is None else False) if self.ours is None else super().holds
 
     def as_object(self) -> dict:
-        return super().as_object() | {"percent_of_peak": self.percent, "peak": self.percent_of, "others_busy_cores": round(self.busy, 3)}
+        more = {"percent_of_peak": self.percent, "peak": self.percent_of, "others_busy_cores": round(self.busy, 3)}
+        return super().as_object() | more
 
 
 def figure(value: float | None) -> str:
@@ -41,7 +43,8 @@ def report(rows: list[CpuRow], options: argparse.Namespace) -> int:
     table = [("name", "unit", "ours", "% of peak", "peers", "ratio", "bar", "", "others")]
     for row in rows:
         peers = ", ".join(f"{name} {figure(value)}" for name, value in row.peers.items())
-        table.append((row.name, row.unit, figure(row.ours), "" if row.percent is None else f"{row.percent:.0f} {row.percent_of}", peers,
+        percent = "" if row.percent is None else f"{row.percent:.0f} {row.percent_of}"
+        table.append((row.name, row.unit, figure(row.ours), percent, peers,
                       "" if row.ratio is None else f"{row.ratio:.3g}", row.bar if row.limit is not None else "",
                       verdicts[row.holds], f"BUSY {row.busy:.2f}" if row.busy > BUSY else ""))
     widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
@@ -49,8 +52,8 @@ def report(rows: list[CpuRow], options: argparse.Namespace) -> int:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
     busy = [row.busy for row in rows if row.busy > BUSY]
     if busy:
-        print(f"\nTHE MACHINE WAS BUSY: in {len(busy)} of {len(rows)} rows other programs used up to {max(busy):.2f} cores. "
-              "These figures are not to be published; run it again on an idle machine.")
+        print(f"\nTHE MACHINE WAS BUSY: in {len(busy)} of {len(rows)} rows other programs used up to {max(busy):.2f} "
+              "cores. These figures are not to be published; run it again on an idle machine.")
     if options.json:
         objects = ",\n".join(json.dumps(row.as_object()) for row in rows)
         options.json.write_text(f"[\n{objects}\n]\n")

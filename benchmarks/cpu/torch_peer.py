@@ -73,5 +73,5 @@ if __name__ == "__main__":
     logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # that there is no CUDA is as it should be
     torch.set_num_threads(int(os.environ["BENCH_THREADS"]))
     make = train if KIND == "train" else infer
-    serve({name: lambda arguments=arguments: make(*arguments) for name, arguments in {
-        "eager": (False, False), "compile": (True, False), "bf16": (False, True), "bf16 compile": (True, True)}.items()})
+    CASES = {"eager": (False, False), "compile": (True, False), "bf16": (False, True), "bf16 compile": (True, True)}
+    serve({name: lambda arguments=arguments: make(*arguments) for name, arguments in CASES.items()})
