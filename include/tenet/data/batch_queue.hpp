@@ -94,7 +94,8 @@ class BatchQueue {
   BatchQueue& operator=(const BatchQueue&) = delete;
 
  protected:
-  [[gnu::cold]] BatchQueue(const SampleLayout& layout, int batch_size, int workers, int prefetch, BatchMemory memory)
+  [[gnu::noinline]] BatchQueue(const SampleLayout& layout, int batch_size, int workers, int prefetch,
+                               BatchMemory memory)
       : memory_(memory), batch_size_(batch_size), workers_(workers) {
     input_bytes_ = layout.input_bytes();
     target_bytes_ = layout.target_bytes();
@@ -109,7 +110,7 @@ class BatchQueue {
     }
   }
 
-  [[gnu::cold]] ~BatchQueue() {
+  [[gnu::noinline]] ~BatchQueue() {
     join();
     memory_.release(block_);
   }
@@ -118,7 +119,7 @@ class BatchQueue {
   virtual void read(long index, long epoch, void* input, void* target) const = 0;
 
   /// Starts an epoch over the samples `order`, which must stay until `stop`.
-  [[gnu::cold]] void start(long epoch, std::span<const long> order, long batches) {
+  [[gnu::noinline]] void start(long epoch, std::span<const long> order, long batches) {
     {
       const std::lock_guard lock(mutex_);
       epoch_ = epoch;
@@ -137,7 +138,7 @@ class BatchQueue {
   }
 
   /// Waits for batch `index`, the one after the last, whose memory is given back; throws what reading it threw.
-  [[gnu::cold]] void next(long index, Batch& batch) {
+  [[gnu::noinline]] void next(long index, Batch& batch) {
     Slot& slot = slots_[static_cast<std::size_t>(index) % slots_.size()];
     if (workers_ == 0) {
       fill(slot, index);
@@ -161,7 +162,7 @@ class BatchQueue {
   }
 
   /// Ends the epoch, finished or not; returns when no worker touches a slot any more.
-  [[gnu::cold]] void stop() {
+  [[gnu::noinline]] void stop() {
     cancelled_ = true;
     std::unique_lock lock(mutex_);
     batches_ = 0;
@@ -173,7 +174,7 @@ class BatchQueue {
   }
 
   /// Ends the threads; a derived class calls it before its members go.
-  [[gnu::cold]] void join() {
+  [[gnu::noinline]] void join() {
     {
       const std::lock_guard lock(mutex_);
       closing_ = cancelled_ = true;
@@ -200,7 +201,7 @@ class BatchQueue {
     return static_cast<int>(std::min<long>(batch_size_, static_cast<long>(order_.size()) - batch * batch_size_));
   }
 
-  [[gnu::cold]] void fill(Slot& slot, long batch) noexcept {
+  [[gnu::noinline]] void fill(Slot& slot, long batch) noexcept {
     const int size = size_of(batch);
     for (int i = 0; i < size && !cancelled_; ++i) {
       const long sample = order_[static_cast<std::size_t>(batch * batch_size_ + i)];
@@ -219,7 +220,7 @@ class BatchQueue {
     }
   }
 
-  [[gnu::cold]] void work() {
+  [[gnu::noinline]] void work() {
     std::unique_lock lock(mutex_);
     for (;;) {
       claimable_.wait(lock, [&] {

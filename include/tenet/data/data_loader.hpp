@@ -88,7 +88,7 @@ class DataLoader : private detail::BatchQueue {
   Epoch epoch(long number) { return Epoch(*this, number); }
 
  private:
-  [[gnu::cold]] DataLoader(Data dataset, Order* sampler, const DataLoaderOptions& options)
+  [[gnu::noinline]] DataLoader(Data dataset, Order* sampler, const DataLoaderOptions& options)
       : BatchQueue(checked(dataset, sampler != nullptr, options), options.batch_size, options.workers, options.prefetch,
                    options.memory),
         dataset_(std::move(dataset)),
@@ -115,8 +115,8 @@ class DataLoader : private detail::BatchQueue {
   }
 
   // Before anything is allocated.
-  [[gnu::cold]] static const SampleLayout& checked(const Data& dataset, bool own_sampler,
-                                                   const DataLoaderOptions& options) {
+  [[gnu::noinline]] static const SampleLayout& checked(const Data& dataset, bool own_sampler,
+                                                       const DataLoaderOptions& options) {
     const auto require = [](bool condition, const char* what, const char* expected, long found) {
       if (!condition) fail("DataLoader", what, expected, std::to_string(found));
     };
@@ -190,7 +190,7 @@ class DataLoader<Data, Order>::Epoch {
 
  private:
   friend DataLoader;
-  [[gnu::cold]] Epoch(DataLoader& loader, long number) : loader_(&loader) {
+  [[gnu::noinline]] Epoch(DataLoader& loader, long number) : loader_(&loader) {
     if (loader.open_) throw Error("DataLoader::epoch: another epoch of this loader is open; expected it to have ended");
     loader.sampler_.order(number, loader.order_);
     for (long index : loader.order_)

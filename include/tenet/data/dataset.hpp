@@ -43,7 +43,7 @@ struct SampleLayout {
   bool operator==(const SampleLayout&) const = default;
 
   /// Throws `Error` unless every extent is positive and the sizes can be counted; `where` begins the message.
-  [[gnu::cold]] void check(const std::string& where) const {
+  [[gnu::noinline]] void check(const std::string& where) const {
     for (const auto* extents : {&input_extents, &target_extents}) {
       long size = 1;
       for (int extent : *extents) {
@@ -145,8 +145,8 @@ class TensorDataset {
   using Input = Input_;
   using Target = Target_;
 
-  [[gnu::cold]] TensorDataset(std::vector<Input> inputs, std::vector<int> input_extents, std::vector<Target> targets,
-                              std::vector<int> target_extents = {})
+  [[gnu::noinline]] TensorDataset(std::vector<Input> inputs, std::vector<int> input_extents,
+                                  std::vector<Target> targets, std::vector<int> target_extents = {})
       : layout_{std::move(input_extents), data_kind<Input>, std::move(target_extents), data_kind<Target>} {
     layout_.check("TensorDataset");
     const long count = static_cast<long>(inputs.size());

@@ -27,11 +27,11 @@ concept Sampler = requires(const S& sampler, long epoch, std::span<long> indices
 
 namespace detail {
 
-[[gnu::cold]] inline void check_sample_count(const char* where, long count) {
+[[gnu::noinline]] inline void check_sample_count(const char* where, long count) {
   if (count <= 0 || count > 0xffffffffL) fail(where, "number of samples", "1 to 2^32 - 1", std::to_string(count));
 }
 
-[[gnu::cold]] inline void check_order(const char* where, std::span<long> indices, long size) {
+[[gnu::noinline]] inline void check_order(const char* where, std::span<long> indices, long size) {
   if (static_cast<long>(indices.size()) != size) {
     fail(where, "room for indices", std::to_string(size), std::to_string(indices.size()));
   }

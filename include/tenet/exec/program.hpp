@@ -88,7 +88,7 @@ struct Program {
 
 /// The executor of a device: its workers.
 template <class Device>
-[[gnu::cold]] auto make_executor() {
+[[gnu::noinline]] auto make_executor() {
   using Executor = typename Device::Kernels::Executor;
   if constexpr (std::is_constructible_v<Executor, int>)
     return std::make_unique<Executor>(Device::threads());

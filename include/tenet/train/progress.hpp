@@ -28,7 +28,7 @@ class Progress {
   using Clock = double (*)();
 
   /// A run of `epochs` x `batches` steps; a null stream shows nothing. Throws `Error` unless both are positive.
-  [[gnu::cold]] Progress(std::FILE* stream, int epochs, long batches, Clock clock = &monotonic_seconds)
+  [[gnu::noinline]] Progress(std::FILE* stream, int epochs, long batches, Clock clock = &monotonic_seconds)
       : stream_(stream), clock_(clock), epochs_(epochs), batches_(batches) {
     if (epochs <= 0 || batches <= 0) {
       fail("Progress", "epochs and batches", "at least 1 of each",
@@ -63,7 +63,7 @@ class Progress {
   }
 
   /// Ends the epoch with a line that stays: means, speed, time, and `summary`, e.g. "test accuracy 0.912".
-  [[gnu::cold]] void finish_epoch(const char* summary = "") {
+  [[gnu::noinline]] void finish_epoch(const char* summary = "") {
     if (stream_) {
       const double now = clock_();
       if (terminal_) std::fputs("\r\x1b[K", stream_);

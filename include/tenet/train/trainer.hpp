@@ -116,7 +116,7 @@ struct TrainerOf {
   /// Everything else; not to be given.
   class State {
    public:
-    [[gnu::cold]] explicit State(std::uint64_t seed) : weights(seed) {}
+    [[gnu::noinline]] explicit State(std::uint64_t seed) : weights(seed) {}
 
    private:
     friend TrainerOf;
@@ -157,7 +157,7 @@ struct TrainerOf {
 
   /// Trains for some epochs; each reads the loader once. Ctrl-C ends it after the step that is under way.
   template <class Loader>
-  [[gnu::cold]] FitReport fit(Loader&& loader, typename detail::FitOptionsFor<Loader>::type options = {}) {
+  [[gnu::noinline]] FitReport fit(Loader&& loader, typename detail::FitOptionsFor<Loader>::type options = {}) {
     static_assert(detail::ElementsOfLoader<Loader>::template fit<InputElement, TargetElement>,
                   "the data set's element types do not fit: inputs are float, or std::int32_t for Tokens; targets are "
                   "std::int32_t labels for CrossEntropy, float for MeanSquaredError: use another data set or loss");
@@ -200,7 +200,7 @@ struct TrainerOf {
 
   /// Loss and accuracy over a whole loader, in evaluation mode; nothing is changed.
   template <class Loader>
-  [[gnu::cold]] Evaluation evaluate(Loader&& loader) {
+  [[gnu::noinline]] Evaluation evaluate(Loader&& loader) {
     static_assert(detail::ElementsOfLoader<Loader>::template fit<InputElement, TargetElement>,
                   "the data set's element types do not fit: inputs are float, or std::int32_t for Tokens; targets are "
                   "std::int32_t labels for CrossEntropy, float for MeanSquaredError: use another data set or loss");
@@ -298,7 +298,7 @@ struct TrainerOf {
   }
 
   template <class Data, class Order>
-  [[gnu::cold]] static void check(const DataLoader<Data, Order>& loader) {
+  [[gnu::noinline]] static void check(const DataLoader<Data, Order>& loader) {
     const SampleLayout& layout = loader.layout();
     const auto compare = [](const char* what, const TensorInfo& expected, DataKind kind,
                             const std::vector<int>& extents) {

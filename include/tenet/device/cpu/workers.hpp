@@ -15,7 +15,7 @@
 namespace tenet::cpu {
 
 /// Processors that this process may use: those of its affinity mask, bounded by its control group's quota.
-[[gnu::cold]] inline int available_processors() {
+[[gnu::noinline]] inline int available_processors() {
   int result = static_cast<int>(std::thread::hardware_concurrency());
 #if defined(__linux__)
   cpu_set_t set;
@@ -52,7 +52,7 @@ namespace tenet::cpu {
 class Workers {
  public:
   /// A pool of `threads` workers, the caller included; 0: as many as `available_processors()`.
-  [[gnu::cold]] explicit Workers(int threads = 0) {
+  [[gnu::noinline]] explicit Workers(int threads = 0) {
     const int processors = available_processors();
     size_ = threads > 0 ? threads : processors;
     spins_ = size_ <= processors ? 4000 : 0;  // spinning helps nobody when there are more threads than processors
