@@ -153,7 +153,7 @@ struct LaneCorrelation {
   constexpr long packed_size() const { return long{1} * channels * taps_y * taps_x * packed_row(); }
 
   /// packed [channels, taps_y, taps_x, packed_row] = the weights, 0 for the channels that fill the last tile.
-  [[gnu::cold]] void pack(const float* weight, float* packed) const {
+  [[gnu::noinline]] void pack(const float* weight, float* packed) const {
     const long row = packed_row();
     for (int c = 0; c < channels; ++c) {
       for (int u = 0; u < taps_y; ++u) {
@@ -166,7 +166,7 @@ struct LaneCorrelation {
   }
 
   /// Rows [i0, i1) of the result's grid, for one group of samples.
-  [[gnu::cold]] void run(const float* packed, const float* source, float* result, long i0, long i1) const {
+  [[gnu::noinline]] void run(const float* packed, const float* source, float* result, long i0, long i1) const {
     const Span y = interior(first_y, stride, taps_y, height, grid_height);
     const Span x = interior(first_x, stride, taps_x, width, grid_width);
     const Span inner_y = {i0 > y.first ? i0 : y.first, smaller(i1, y.last)};
@@ -193,7 +193,7 @@ struct LaneCorrelation {
 
     /// `count` positions from (i, j) on, to the right or downwards, all of which have the taps `v` and the same rows of
     /// taps inside.
-    [[gnu::cold]] void run(long i, long j, long count, bool down, Span v, bool accumulate) const {
+    [[gnu::noinline]] void run(long i, long j, long count, bool down, Span v, bool accumulate) const {
       if (count <= 0) return;
       const long y = i * c.stride + c.first_y, x = j * c.stride + c.first_x, row = c.packed_row();
       const Span u = taps_inside(y, c.taps_y, c.height);
@@ -248,7 +248,7 @@ struct LanePass {
   }
 
   /// The correlation for the result's rows a + i * stride and columns b + j * stride (forward: for all).
-  [[gnu::cold]] constexpr LaneCorrelation part(int a, int b) const {
+  [[gnu::noinline]] constexpr LaneCorrelation part(int a, int b) const {
     const int s = g.stride, kernel = g.kernel_height * g.kernel_width;
     if (!gradient) {
       return {g.channels,
@@ -329,8 +329,9 @@ constexpr long scratch_lane_pass(const LanePass& pass, bool standard) {
 
 /// Runs a pass on values in `Layout::samples_last`, or (standard) on values in `Layout::standard`, which are re-laid
 /// group by group.
-[[gnu::cold]] inline void run_lane_pass(Workers& workers, const LanePass& pass, bool standard, int batch,
-                                        const float* source, const float* weight, float* result, Epilogue epilogue) {
+[[gnu::noinline]] inline void run_lane_pass(Workers& workers, const LanePass& pass, bool standard, int batch,
+                                            const float* source, const float* weight, float* result,
+                                            Epilogue epilogue) {
   workers.reserve_scratch(scratch_lane_pass(pass, standard));
   const long source_size = pass.source_size(), result_size = pass.result_size(), height = pass.height();
   float* const packed = workers.scratch(0);
@@ -370,8 +371,9 @@ struct LaneWeightCut {
 
 /// sums [rows, taps, 16] += the products of `rows` (3 or 4) channels of a group's gradient, of which `upstream` is the
 /// first, with its input.
-[[gnu::cold]] inline void add_lane_weight_gradient(const Conv2dGeometry& g, const float* input, const float* upstream,
-                                                   long upstream_row, int rows, float* sums) {
+[[gnu::noinline]] inline void add_lane_weight_gradient(const Conv2dGeometry& g, const float* input,
+                                                       const float* upstream, long upstream_row, int rows,
+                                                       float* sums) {
   const long width = g.out_width(), height = g.out_height();
   const Span inner = interior(-g.padding, g.stride, g.kernel_width, g.width, width);
   // The sum over positions [i0, i1) x [j0, j1) for the taps `v` of one row of a kernel.
@@ -438,9 +440,9 @@ constexpr long scratch_lane_weight_gradient(const Conv2dGeometry& g, bool standa
 }
 
 /// As `run_lane_pass`, for the gradient by the weight.
-[[gnu::cold]] inline void run_lane_weight_gradient(Workers& workers, const Conv2dGeometry& g, bool standard, int batch,
-                                                   const float* input, const float* gradient_of_result,
-                                                   float* weight_gradient) {
+[[gnu::noinline]] inline void run_lane_weight_gradient(Workers& workers, const Conv2dGeometry& g, bool standard,
+                                                       int batch, const float* input, const float* gradient_of_result,
+                                                       float* weight_gradient) {
   workers.reserve_scratch(scratch_lane_weight_gradient(g, standard));
   const LaneWeightCut cut(g, batch);
   const long groups = sample_groups(batch), taps = g.taps(), channels = g.out_channels;

@@ -67,8 +67,7 @@ inline void run_max_pool2d(Workers& workers, In<Layout::samples_last>, const Poo
 /// As `run_avg_pool2d`, both values in `Layout::samples_last`.
 inline void run_avg_pool2d(Workers& workers, In<Layout::samples_last>, const Pool2dGeometry& g, int batch,
                            const float* x, float* y, Epilogue epilogue = {}) {
-  const float scale = 1.0f / static_cast<float>(g.kernel * g.kernel);
-  detail::pool_lanes<detail::PoolSum>(workers, g, batch, x, scale, y, epilogue);
+  detail::pool_lanes<detail::PoolSum>(workers, g, batch, x, detail::mean_scale(g), y, epilogue);
 }
 
 /// As `run_max_pool2d_gradient`, all values in `Layout::samples_last`.
@@ -115,7 +114,7 @@ inline void run_avg_pool2d_gradient(Workers& workers, In<Layout::samples_last>, 
   using namespace detail;
   const long height = g.out_height(), width = g.out_width(), row = long{sample_lanes} * g.width;
   const long size = g.height * row, result = sample_lanes * height * width;
-  const float scale = 1.0f / static_cast<float>(g.kernel * g.kernel);
+  const float scale = mean_scale(g);
   // The windows [first, last) that hold row or column `at`; they move on by at most one from one to the next.
   struct Windows {
     long first = 0, last = 0;

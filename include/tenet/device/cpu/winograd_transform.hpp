@@ -24,6 +24,8 @@ inline constexpr int winograd_in = 6, winograd_out = 4, winograd_products = 36;
 struct WinogradPoints {
   static constexpr float a = 0.70710678118654752f, b = 1.41421356237309505f;
   static constexpr float a2 = 0.5f, b2 = 2.0f;
+  /// 1 / N of the weights at 0, ±a and ±b.
+  static constexpr float at_0 = 1 / (a2 * b2), at_a = 1 / (2 * a2 * (a2 - b2)), at_b = 1 / (2 * b2 * (b2 - a2));
 };
 
 /// to[i] = Bt from, 6 -> 6.
@@ -49,11 +51,9 @@ struct WeightTransform {
 
   [[gnu::always_inline]] static void apply(const Vector* g, Vector* to) {
     using P = WinogradPoints;
-    constexpr float at_0 = 1 / (P::a2 * P::b2), at_a = 1 / (2 * P::a2 * (P::a2 - P::b2)),
-                    at_b = 1 / (2 * P::b2 * (P::b2 - P::a2));
-    const Vector even_a = at_a * g[0] + (at_a * P::a2) * g[2], odd_a = (at_a * P::a) * g[1];
-    const Vector even_b = at_b * g[0] + (at_b * P::b2) * g[2], odd_b = (at_b * P::b) * g[1];
-    to[0] = at_0 * g[0];
+    const Vector even_a = P::at_a * g[0] + (P::at_a * P::a2) * g[2], odd_a = (P::at_a * P::a) * g[1];
+    const Vector even_b = P::at_b * g[0] + (P::at_b * P::b2) * g[2], odd_b = (P::at_b * P::b) * g[1];
+    to[0] = P::at_0 * g[0];
     to[1] = even_a + odd_a;
     to[2] = even_a - odd_a;
     to[3] = even_b + odd_b;
@@ -99,11 +99,9 @@ struct WeightGradientTransform {
 
   [[gnu::always_inline]] static void apply(const Vector* u, Vector* to) {
     using P = WinogradPoints;
-    constexpr float at_0 = 1 / (P::a2 * P::b2), at_a = 1 / (2 * P::a2 * (P::a2 - P::b2)),
-                    at_b = 1 / (2 * P::b2 * (P::b2 - P::a2));
-    const Vector sum_a = at_a * (u[1] + u[2]), sum_b = at_b * (u[3] + u[4]);
-    to[0] = at_0 * u[0] + sum_a + sum_b;
-    to[1] = (at_a * P::a) * (u[1] - u[2]) + (at_b * P::b) * (u[3] - u[4]);
+    const Vector sum_a = P::at_a * (u[1] + u[2]), sum_b = P::at_b * (u[3] + u[4]);
+    to[0] = P::at_0 * u[0] + sum_a + sum_b;
+    to[1] = (P::at_a * P::a) * (u[1] - u[2]) + (P::at_b * P::b) * (u[3] - u[4]);
     to[2] = P::a2 * sum_a + P::b2 * sum_b + u[5];
   }
 };
