@@ -6,34 +6,14 @@
 #include "common/json.hpp"
 #include "common/options.hpp"
 #include "common/sentences.hpp"
+#include "models/gpt.hpp"
 
 using namespace tenet;
 
 constexpr int length = 48, width = 64;
 
-/// A pre-norm transformer block (Radford et al., 2019): (batch, length, width) -> the same.
-struct Block {
-  LayerNorm<width> ln_1;
-  MultiheadAttention<width, 4, Causal<true>> attn;
-  LayerNorm<width> ln_2;
-  Sequential<Linear<width, 4 * width>, GELU, Linear<4 * width, width>> mlp;
-
-  constexpr auto forward(auto x) const {
-    const auto y = x + attn(ln_1(x));
-    return y + mlp(ln_2(y));
-  }
-};
-
-/// Characters (batch, length) -> scores of the next character at each place (batch, length, vocabulary).
-struct Gpt {
-  Embedding<sentences::vocabulary, width> tokens;
-  Parameter<Fixed<length, width>, Normal<20>> positions;  // standard deviation 0.02
-  Repeat<2, Block> blocks;
-  LayerNorm<width> norm;
-  Linear<width, sentences::vocabulary, Bias<false>> head;
-
-  constexpr auto forward(auto x) const { return head(norm(blocks(tokens(x) + positions.in(x)))); }
-};
+/// Two layers; the network itself is in models/gpt.hpp.
+using Network = Gpt<sentences::vocabulary, length, width, 2>;
 
 /// Pieces of a text: the target is the input, one character further.
 TensorDataset<std::int32_t, std::int32_t> pieces(long count) {
@@ -76,7 +56,7 @@ int main(int argc, char** argv) {
   fit.schedule = CosineAnnealingLR{.warmup_steps = 20};
   fit.on_step = [&](long, const StepResult& result) { losses.push_back(result.loss); };
 
-  Trainer<Gpt, CrossEntropy, AdamW, Tokens<length>> trainer{{.learning_rate = 3e-3f}};
+  Trainer<Network, CrossEntropy, AdamW, Tokens<length>> trainer{{.learning_rate = 3e-3f}};
   trainer.fit(DataLoader{pieces(long{steps} * batch_size), {.batch_size = batch_size, .shuffle = true}}, fit);
 
   const std::string text = write(trainer, options.integer("characters"));
