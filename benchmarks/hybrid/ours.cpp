@@ -43,13 +43,22 @@ int main() {
 
   volatile float sink = 0;
   const double fast = best([&] { sink = compiled(numbers)[0]; }, 200000);
+  // Calls that do not depend on each other overlap in the processor; here each is given the result of the last.
+  float chain[5]{1, 1, 1, 1, 1};
+  const double latency = best(
+      [&] {
+        const auto next = compiled(chain);
+        for (std::size_t i = 0; i < 5; ++i) chain[i] = next[i];
+      },
+      200000);
   const double slow = best(
       [&] {
         imperative.clear();
         sink = imperative(imperative.tensor<Features<5>>(numbers)).values()[0];
       },
       20000);
-  std::printf("{\"compiled\": %.2f, \"imperative\": %.2f, \"values\": [%.9g, %.9g, %.9g, %.9g, %.9g]}\n", fast, slow,
-              static_cast<double>(checked[0]), static_cast<double>(checked[1]), static_cast<double>(checked[2]),
-              static_cast<double>(checked[3]), static_cast<double>(checked[4]));
+  std::printf(
+      "{\"compiled\": %.2f, \"chained\": %.2f, \"imperative\": %.2f, \"values\": [%.9g, %.9g, %.9g, %.9g, %.9g]}\n",
+      fast, latency, slow, static_cast<double>(checked[0]), static_cast<double>(checked[1]),
+      static_cast<double>(checked[2]), static_cast<double>(checked[3]), static_cast<double>(checked[4]));
 }

@@ -59,10 +59,6 @@ void same_bits_for_any_number_of_threads() {
   CHECK(std::memcmp(expected.data(), parameters_of(three).data(), 4 * expected.size()) == 0);
 }
 
-// Few enough steps to be unrolled.
-using Small = Trainer<Sequential<Linear<5, 3>, Tanh, Linear<3, 2>>, MeanSquaredError, Sgd, Features<5>, Cpu<0, 2>>;
-static_assert(Small::Predicting::lowered.used.steps <= 4 && Small::Training::lowered.used.steps > 4);
-
 using Training = ResidualTrainer<Reference>::Training;
 static_assert(Training::flops.per_sample > 3 * ResidualTrainer<Reference>::Evaluating::flops.per_sample / 2);
 static_assert(ResidualTrainer<Reference>::Predicting::per_sample_floats < Training::per_sample_floats);
@@ -114,12 +110,4 @@ TEST_CASE("the memory that is held is the plan's") {
   CHECK(trainer.activation_floats() == 7 * Plan::per_sample_floats + Plan::fixed_floats);
   train(trainer, 2);
   CHECK(trainer.activation_floats() == 7 * Plan::per_sample_floats + Plan::fixed_floats);
-}
-
-TEST_CASE("a program of few steps is unrolled and gives the same") {
-  Small unrolled;
-  Trainer<Sequential<Linear<5, 3>, Tanh, Linear<3, 2>>, MeanSquaredError, Sgd, Features<5>, Reference> reference;
-  const auto inputs = law::sample<float>(5 * 6, 1, {});
-  const auto a = unrolled.predict(inputs.data(), 6), b = reference.predict(inputs.data(), 6);
-  CHECK(difference({a.begin(), a.end()}, {b.begin(), b.end()}) < 1e-6);
 }

@@ -104,15 +104,26 @@ inline Vector sqrt(Vector x) {
   return x;
 }
 
-/// Sum of all lanes, by halving; the order depends on `vector_width` only.
+/// Four floats: lanes 4q to 4q + 3 of a vector are its quarter q.
+typedef float Quarter __attribute__((vector_size(16)));
+
+/// The sum of a vector's quarters, by halving; the order depends on `vector_width` only.
+inline Quarter sum_quarters(Vector x) {
+#if defined(__AVX512F__)
+  const auto half = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7) +
+                    __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
+  return __builtin_shufflevector(half, half, 0, 1, 2, 3) + __builtin_shufflevector(half, half, 4, 5, 6, 7);
+#elif defined(__AVX__)
+  return __builtin_shufflevector(x, x, 0, 1, 2, 3) + __builtin_shufflevector(x, x, 4, 5, 6, 7);
+#else
+  return x;
+#endif
+}
+
+/// Sum of all lanes.
 inline float horizontal_sum(Vector x) {
-  typedef float Quarter __attribute__((vector_size(16)));
-  Quarter parts[vector_width / 4];
-  __builtin_memcpy(parts, &x, sizeof x);
-  for (int half = vector_width / 8; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) parts[i] += parts[i + half];
-  }
-  return (parts[0][0] + parts[0][2]) + (parts[0][1] + parts[0][3]);
+  const Quarter sum = sum_quarters(x);
+  return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
 
 /// Largest lane; NaN if any lane is NaN.

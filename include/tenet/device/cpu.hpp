@@ -9,11 +9,14 @@
 #include <tenet/device/cpu/element.hpp>
 #include <tenet/device/cpu/embedding.hpp>
 #include <tenet/device/cpu/matmul.hpp>
+#include <tenet/device/cpu/one_sample.hpp>
 #include <tenet/device/cpu/pool2d.hpp>
 #include <tenet/device/cpu/random.hpp>
 #include <tenet/device/cpu/softmax.hpp>
 
 namespace tenet {
+
+struct CpuOneSample;
 
 /// What every `Cpu` device shares: one set of kernels, whatever the number of threads.
 struct CpuKernels {
@@ -26,6 +29,21 @@ struct CpuKernels {
   static constexpr ElementRange element_range = &cpu::element_range<role, wiring, functions...>;
 
   static constexpr const char* name = "cpu";
+  using OneSample = CpuOneSample;  ///< for a batch of one of a small network
+};
+
+/// The same for a batch that is the constant 1, so that the geometry of every kernel is one, too.
+struct CpuOneSample : CpuKernels {
+  struct Arguments : KernelArguments {
+    static constexpr int batch = 1;
+  };
+  using Kernel = void (*)(Executor&, const Arguments&);
+
+  static constexpr int lanes = vector_width;
+  template <Role role, Wiring wiring, KnownRegion region, auto... functions>
+  [[gnu::always_inline]] static inline void run_region(const float* const* inputs, float* const* outputs) {
+    cpu::run_known_region<role, wiring, region, functions...>(inputs, outputs);
+  }
 };
 
 /// The processor's cores. Logical devices of different Index have their own workers and memory; Threads is the number

@@ -32,6 +32,15 @@ struct MatmulShape {
   }
 };
 
+/// The extents for the batch of a run: a constant where the batch is one.
+template <MatmulShape shape, class Arguments>
+constexpr auto geometry_for(const Arguments& arguments) {
+  if constexpr (batch_is_known<Arguments>)
+    return Known<shape.at(Arguments::batch)>{};
+  else
+    return shape.at(arguments.batch);
+}
+
 constexpr long rows_of(const TensorInfo& info) { return info.rank > 1 ? info.extents[info.rank - 2] : 1; }
 constexpr long columns_of(const TensorInfo& info) { return info.extents[info.rank - 1]; }
 
@@ -93,8 +102,8 @@ struct OuterSum : KernelOperation {
     return shape(a, b).flops();
   }
   template <class A, class B>
-  static void run(auto& executor, const auto& arguments, A a, B b) {
-    run_matmul(executor, shape(a, b).at(arguments.batch), arguments.template operand<float>(0),
+  static void run(auto& executor, const auto& arguments, A, B) {
+    run_matmul(executor, geometry_for<shape(A{}, B{})>(arguments), arguments.template operand<float>(0),
                arguments.template operand<float>(1), arguments.template result<float>(), arguments.epilogue);
   }
   static constexpr bool carries_epilogue = true;
@@ -117,7 +126,7 @@ struct Matmul : KernelOperation {
   template <class A, class B>
   static void run(auto& executor, const auto& arguments, A, B) {
     constexpr MatmulShape shape = matmul_shape(A::info, B::info, TransposeLhs, TransposeRhs);
-    run_matmul(executor, shape.at(arguments.batch), arguments.template operand<float>(0),
+    run_matmul(executor, geometry_for<shape>(arguments), arguments.template operand<float>(0),
                arguments.template operand<float>(1), arguments.template result<float>(), arguments.epilogue);
   }
 

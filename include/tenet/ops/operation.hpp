@@ -59,6 +59,10 @@ struct KernelOperation {
   static constexpr bool carries_epilogue = false;  ///< `run` calls `arguments.epilogue` for each range it has written
 };
 
+/// Whether a kernel is compiled for one batch alone: `Arguments::batch` is a constant, see exec/one_sample.hpp.
+template <class Arguments>
+inline constexpr bool batch_is_known = std::is_const_v<decltype(Arguments::batch)>;
+
 /// The gradients of an operation's operands, one lambda each.
 template <class... Functions>
 constexpr auto gradients(Functions... functions) {

@@ -2,7 +2,7 @@
 
 #include <tenet/device/cpu.hpp>
 #include <tenet/exec/eager.hpp>
-#include <tenet/exec/program.hpp>
+#include <tenet/exec/execution.hpp>
 #include <tenet/train/weights.hpp>
 
 namespace tenet {
@@ -11,10 +11,10 @@ namespace tenet {
 ///
 ///     Imperative<LeNet> net;
 ///     auto x = net.tensor<Image<1, 28, 28>>(pixels, batch);
-///     auto scores = net(x);                              // every operation has run; scores may be printed, branched
-///     on auto loss = cross_entropy(scores, net.tensor<BatchedInt<>>(labels, batch)); net.backward(loss); // by the
-///     tape; net.gradient("0.weight") net.step(optimizer);                               // the same update rule as the
-///     compiled step; clears the tape
+///     auto scores = net(x);  // every operation has run; scores may be printed and branched on
+///     auto loss = cross_entropy(scores, net.tensor<BatchedInt<>>(labels, batch));
+///     net.backward(loss);    // by the tape; then net.gradient("0.weight")
+///     net.step(optimizer);   // the same update rule as the compiled step; clears the tape
 template <class Net, class Device = Cpu<>>
 class Imperative {
  public:

@@ -24,8 +24,8 @@ class ModelOf {
   /// Parameters as their layers initialise them, for this seed.
   explicit ModelOf(std::uint64_t seed = 0)
       : executor_(make_executor<Device>()), weights_(seed), execution_(*executor_) {
-    execution_.arenas()[Arena::parameters] = weights_.parameters();
-    execution_.arenas()[Arena::buffers] = weights_.buffers();
+    execution_.bind(Arena::parameters, weights_.parameters());
+    execution_.bind(Arena::buffers, weights_.buffers());
   }
   /// Parameters from a safetensors file, under PyTorch's names.
   explicit ModelOf(const std::string& path) : ModelOf() { weights_.load(path); }
@@ -33,7 +33,7 @@ class ModelOf {
   /// The output for a batch of inputs that lie one after the other: batch x Output::size numbers, valid until the next
   /// call. Nothing is allocated after the first call with the largest batch.
   std::span<const float> operator()(const typename Input::Element* inputs, int batch = 1) {
-    execution_.arenas().inputs[0] = inputs;
+    execution_.give(0, inputs);
     execution_.run(batch);
     return {execution_.result(0), static_cast<std::size_t>(Output::size * (Output::batched ? batch : 1))};
   }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <string>
-#include <tenet/exec/program.hpp>
+#include <tenet/exec/execution.hpp>
 #include <tenet/graph/backward.hpp>
 #include <tenet/nn/loss.hpp>
 #include <tenet/nn/module.hpp>
@@ -74,6 +74,8 @@ struct InferenceProgram : detail::NetworkProgram<Net, Input, Kernels> {
   using Base = detail::NetworkProgram<Net, Input, Kernels>;
   using Within = typename Base::Context::WithoutGradient;
   using Output = detail::OutputOf<Net, Input, Within>;
+  template <class Other>
+  using For = InferenceProgram<Net, Input, Other>;
 
   template <int Nodes>
   static constexpr auto trace() {
@@ -112,6 +114,8 @@ struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
   using Context = typename Base::Context;
   using Output = detail::OutputOf<Net, Input, Context>;
   using Target = typename Loss::template Target<Output>;
+  template <class Other>
+  using For = TrainingProgram<Net, Loss, Optimizer, Input, Other>;
 
   template <int Nodes>
   static constexpr auto trace() {

@@ -265,19 +265,18 @@ struct TrainerOf {
   Execution<P>& prepared(std::unique_ptr<Execution<P>>& execution) {
     if (!execution) {
       execution = std::make_unique<Execution<P>>(*state_.executor);
-      Arenas& arenas = execution->arenas();
-      arenas[Arena::parameters] = state_.weights.parameters();
-      arenas[Arena::gradients] = state_.gradients.data();
-      arenas[Arena::buffers] = state_.weights.buffers();
-      arenas[Arena::states] = state_.states.data();
+      execution->bind(Arena::parameters, state_.weights.parameters());
+      execution->bind(Arena::gradients, state_.gradients.data());
+      execution->bind(Arena::buffers, state_.weights.buffers());
+      execution->bind(Arena::states, state_.states.data());
     }
     return *execution;
   }
 
   template <class P>
   static void give(Execution<P>& execution, const void* inputs, const void* targets) {
-    execution.arenas().inputs[0] = inputs;
-    execution.arenas().inputs[1] = targets;
+    execution.give(0, inputs);
+    execution.give(1, targets);
   }
 
   template <class P>

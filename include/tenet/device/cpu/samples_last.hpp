@@ -14,8 +14,6 @@ namespace detail {
 inline constexpr int lane_parts = sample_lanes / vector_width;
 constexpr long sample_groups(long batch) { return blocks_of(batch, sample_lanes); }
 
-typedef float Quarter __attribute__((vector_size(16)));
-
 inline Quarter load_quarter(const float* from) {
   Quarter result;
   std::memcpy(&result, from, sizeof result);

@@ -1,0 +1,185 @@
+#pragma once
+
+#include <tenet/core/geometry.hpp>
+#include <tenet/core/vector.hpp>
+#include <tenet/device/cpu/matmul.hpp>
+#include <tenet/device/cpu/samples_last.hpp>
+#include <tenet/device/cpu/workers.hpp>
+#include <tenet/device/element.hpp>
+#include <tenet/device/known_region.hpp>
+
+/// Loops for one sample of a small network: all extents are constants, one thread runs everything, and nothing is asked
+/// at run time.
+namespace tenet::cpu {
+
+namespace detail {
+
+/// `lanes` lanes of input k from element i.
+template <KnownRegion region, int k, int lanes>
+[[gnu::always_inline]] inline Vector region_input(const float* data, long i) {
+  if constexpr (region.is_number(k))
+    return broadcast<Vector>(data[0]);
+  else if constexpr (lanes == vector_width || region.padded_input[k])
+    return load(data + region.index(k, i));
+  else
+    return load_partial(data + region.index(k, i), lanes);
+}
+
+template <KnownRegion region, int k, int lanes>
+[[gnu::always_inline]] inline void region_output(float* to, Vector value) {
+  if constexpr (lanes == vector_width || region.padded_output[k])
+    store(to, value);
+  else
+    store_partial(to, value, lanes);
+}
+
+/// The elements i to i + lanes of a region. All loops are folds: one over `wiring.inputs` would be left a loop.
+template <Role role, Wiring wiring, KnownRegion region, int lanes, auto... functions, int... In, int... Out>
+[[gnu::always_inline]] inline void region_vector(long i, const float* const* data, float* const* outputs, Vector& sum,
+                                                 std::integer_sequence<int, In...>,
+                                                 std::integer_sequence<int, Out...>) {
+  const Vector inputs[sizeof...(In) + 1]{region_input<region, In, lanes>(data[In], i)...};
+  Vector values[sizeof...(functions) + 1];
+  tenet::detail::evaluate_region<wiring, functions...>(inputs, values);
+  const auto output = [&](int k) __attribute__((always_inline)) {
+    return wiring.output[k] >= 0 ? values[wiring.output[k]] : inputs[-1 - wiring.output[k]];
+  };
+  if constexpr (role == Role::sum)
+    sum += lanes == vector_width ? output(0) : select(first_lanes(lanes), output(0), Vector{});
+  else
+    (region_output<region, Out, lanes>(outputs[Out] + i, output(Out)), ...);
+}
+
+}  // namespace detail
+
+/// Evaluates a region over all of its elements. Role store: writes the values. Role sum: outputs[0][0] is their sum.
+template <Role role, Wiring wiring, KnownRegion region, auto... functions>
+[[gnu::always_inline]] inline void run_known_region(const float* const* data, float* const* outputs) {
+  constexpr long whole = region.total / vector_width * vector_width;
+  constexpr int rest = static_cast<int>(region.total - whole);
+  constexpr std::make_integer_sequence<int, wiring.inputs> in{};
+  constexpr std::make_integer_sequence<int, wiring.outputs> out{};
+  Vector sum{};
+  for (long i = 0; i < whole; i += vector_width)
+    detail::region_vector<role, wiring, region, vector_width, functions...>(i, data, outputs, sum, in, out);
+  if constexpr (rest > 0)
+    detail::region_vector<role, wiring, region, rest, functions...>(whole, data, outputs, sum, in, out);
+  if constexpr (role == Role::sum) outputs[0][0] = horizontal_sum(sum);
+}
+
+namespace detail {
+
+/// The vector of row[i], …, zeros behind the last of `size`.
+template <int size>
+[[gnu::always_inline]] inline Vector load_within(const float* row, int i) {
+  return i + vector_width <= size ? load(row + i) : load_partial(row + i, size % vector_width);
+}
+template <int size>
+[[gnu::always_inline]] inline void store_within(float* row, int i, Vector value) {
+  if (i + vector_width <= size)
+    store(row + i, value);
+  else
+    store_partial(row + i, value, size % vector_width);
+}
+
+/// Vectors of sums that are kept in registers: two for each of four columns, as each waits four cycles for the last.
+template <int... V>
+[[gnu::always_inline]] inline void add_scaled(Vector* sum, float scale, const Vector* row,
+                                              std::integer_sequence<int, V...>) {
+  ((sum[V] += scale * row[V]), ...);
+}
+
+/// result[n] = sum over k of x[k] * rows[k * Columns + n] for the columns from `first`, `Vectors` vectors of them.
+template <int Columns, int Inner, int Vectors, int... V>
+[[gnu::always_inline]] inline void weighted_columns(const float* x, const float* rows, float* result, int first,
+                                                    std::integer_sequence<int, V...> vectors) {
+  constexpr int ways = Vectors >= 4 ? 2 : 4;  // independent sums of each column
+  Vector sum[ways][Vectors] = {};
+  const auto step = [&](int k, Vector* to) __attribute__((always_inline)) {
+    const Vector row[]{load_within<Columns>(rows + k * long{Columns}, first + V * vector_width)...};
+    add_scaled(to, x[k], row, vectors);
+  };
+  int k = 0;
+  for (; k + ways <= Inner; k += ways) {
+    step(k, sum[0]);
+    step(k + 1, sum[1]);
+    if constexpr (ways == 4) {
+      step(k + 2, sum[2]);
+      step(k + 3, sum[3]);
+    }
+  }
+  for (; k < Inner; ++k) step(k, sum[0]);
+  if constexpr (ways == 4) ((sum[0][V] += sum[2][V], sum[1][V] += sum[3][V]), ...);
+  (store_within<Columns>(result, first + V * vector_width, sum[0][V] + sum[1][V]), ...);
+}
+
+/// A row times a matrix [Inner, Columns].
+template <int Columns, int Inner>
+inline void row_times_matrix(const float* x, const float* rows, float* result) {
+  constexpr int all = (Columns + vector_width - 1) / vector_width, blocks = all / 4, rest = all % 4;
+  for (int b = 0; b < blocks; ++b)
+    weighted_columns<Columns, Inner, 4>(x, rows, result, b * 4 * vector_width, std::make_integer_sequence<int, 4>{});
+  if constexpr (rest > 0)
+    weighted_columns<Columns, Inner, rest>(x, rows, result, blocks * 4 * vector_width,
+                                           std::make_integer_sequence<int, rest>{});
+}
+
+/// A row times the transpose of a matrix [Columns, Inner]: scalar products of rows, four at a time. The sums of their
+/// lanes share the shuffles: after a transpose of quarters lane j of each quarter belongs to product j.
+template <int Columns, int Inner>
+inline void row_times_transposed(const float* x, const float* rows, float* result) {
+  constexpr int whole = Columns / 4 * 4;
+  for (int n = 0; n < whole; n += 4) {
+    const float* const row = rows + n * long{Inner};
+    Vector a{}, b{}, c{}, d{};
+    for (int k = 0; k < Inner; k += vector_width) {
+      const Vector left = load_within<Inner>(x, k);
+      a += left * load_within<Inner>(row, k);
+      b += left * load_within<Inner>(row + Inner, k);
+      c += left * load_within<Inner>(row + 2 * Inner, k);
+      d += left * load_within<Inner>(row + 3 * Inner, k);
+    }
+    transpose_quarters(a, b, c, d);
+    const Quarter four = sum_quarters((a + b) + (c + d));
+    __builtin_memcpy(result + n, &four, sizeof four);
+  }
+  for (int n = whole; n < Columns; ++n) {
+    Vector sum{};
+    for (int k = 0; k < Inner; k += vector_width)
+      sum += load_within<Inner>(x, k) * load_within<Inner>(rows + n * long{Inner}, k);
+    result[n] = horizontal_sum(sum);
+  }
+}
+
+/// result[r, c] = left[r] * right[c].
+template <int Rows, int Columns>
+inline void outer_product(const float* left, const float* right, float* result) {
+  for (int c = 0; c < Columns; c += vector_width) {
+    const Vector column = load_within<Columns>(right, c);
+    for (int r = 0; r < Rows; ++r) store_within<Columns>(result + r * long{Columns}, c, left[r] * column);
+  }
+}
+
+}  // namespace detail
+
+/// A product whose extents are constants, the batch among them; see `MatmulGeometry`. Rows and outer products are here,
+/// others are what they are for any batch.
+template <MatmulGeometry g>
+inline void run_matmul(Workers& workers, Known<g>, const float* lhs, const float* rhs, float* result,
+                       Epilogue epilogue = {}) {
+  constexpr int rows = g.rows, columns = g.columns, inner = g.inner;
+  if constexpr (g.count == 1 && g.rows == 1 && columns > 0 && inner > 0) {
+    if constexpr (g.transpose_rhs && inner > 1)
+      detail::row_times_transposed<columns, inner>(lhs, rhs, result);
+    else
+      detail::row_times_matrix<columns, inner>(lhs, rhs, result);
+    epilogue(0, columns);
+  } else if constexpr (g.count == 1 && inner == 1) {
+    detail::outer_product<rows, columns>(lhs, rhs, result);
+    epilogue(0, g.result_size());
+  } else {
+    run_matmul(workers, g, lhs, rhs, result, epilogue);
+  }
+}
+
+}  // namespace tenet::cpu

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <tenet/core/buffer.hpp>
+#include <tenet/exec/one_sample.hpp>
+#include <tenet/exec/program.hpp>
+
+namespace tenet {
+
+/// The executor of a device: its workers.
+template <class Device>
+[[gnu::noinline]] auto make_executor() {
+  using Executor = typename Device::Kernels::Executor;
+  if constexpr (std::is_constructible_v<Executor, int>)
+    return std::make_unique<Executor>(Device::threads());
+  else
+    return std::make_unique<Executor>();
+}
+
+template <class Program>
+class Execution;
+
+namespace detail {
+
+/// Whether a batch of one is worth a program of its own: the network is small, and the device has such programs.
+template <class Program>
+inline constexpr bool has_one_sample = [] {
+  if constexpr (batch_is_known<typename Program::Kernels::Arguments>)
+    return false;
+  else if constexpr (requires { typename Program::Definition::template For<typename Program::Kernels::OneSample>; })
+    return Program::flops.at(1) <= one_sample_flops && Program::lowered.used.steps <= one_sample_steps;
+  else
+    return false;
+}();
+
+struct NoExecution {
+  explicit NoExecution(auto&) {}
+};
+
+template <class P, bool = has_one_sample<P>>
+struct OneSampleExecution {
+  using type = NoExecution;
+};
+template <class P>
+struct OneSampleExecution<P, true> {
+  using type = Execution<Program<typename P::Definition::template For<typename P::Kernels::OneSample>>>;
+};
+
+}  // namespace detail
+
+/// A program with its memory: activations for the largest batch met so far, values without a batch, and the numbers
+/// that are set before a run. Parameters, gradients and optimizer state belong to the caller.
+template <class Program>
+class Execution {
+ public:
+  using Kernels = typename Program::Kernels;
+
+  explicit Execution(typename Kernels::Executor& executor) : executor_(&executor), one_sample_(executor) {
+    fixed_.grow(Program::fixed_floats);
+    numbers_.grow(static_cast<long>(Program::numbers.size()));
+    if constexpr (requires { executor.reserve_scratch(Program::lowered.scratch); })
+      executor.reserve_scratch(Program::lowered.scratch);
+    for_each_number([&](const NumberEntry& entry, float& number) {
+      if (entry.source == Source::constant) number = entry.value;
+    });
+    arenas_[Arena::fixed] = fixed_.data();
+    arenas_[Arena::numbers] = numbers_.data();
+  }
+
+  /// Numbers of a run that are not constants: those named `scalar`, and the seed.
+  void set_scalars(const float* scalars, std::uint64_t seed) {
+    if constexpr (has_one_sample) one_sample_.set_scalars(scalars, seed);
+    for_each_number([&](const NumberEntry& entry, float& number) {
+      if (entry.source == Source::scalar) number = scalars[entry.index];
+      if (entry.source == Source::seed) {
+        const auto half = static_cast<std::uint32_t>(entry.index == 0 ? seed : seed >> 32);
+        std::memcpy(&number, &half, sizeof half);
+      }
+    });
+  }
+
+  /// Where parameters, gradients, buffers and states are.
+  void bind(Arena arena, float* memory) {
+    arenas_[arena] = memory;
+    if constexpr (has_one_sample) one_sample_.bind(arena, memory);
+  }
+  /// Where the inputs of the next run are.
+  void give(int index, const void* input) {
+    arenas_.inputs[index] = input;
+    if constexpr (has_one_sample) one_sample_.give(index, input);
+  }
+
+  /// Runs the program.
+  void run(int batch) {
+    if constexpr (has_one_sample) {
+      ran_one_sample_ = batch == 1;
+      if (batch == 1) return one_sample_.run(1);
+    }
+    if (batch != arenas_.batch) prepare(batch);
+    if constexpr (batch_is_known<typename Kernels::Arguments>)
+      OneSampleRunner<Program>::run(*executor_, arenas_);
+    else
+      StepRunner<Kernels>::run(*executor_, arenas_,
+                               {Program::lowered.steps, Program::lowered.used.steps, Program::lowered.calls,
+                                Program::lowered.inputs, Program::lowered.outputs, Program::ranges.data()});
+  }
+
+  /// Result `index` of the last run.
+  const float* result(int index) const {
+    if constexpr (has_one_sample)
+      if (ran_one_sample_) return one_sample_.result(index);
+    return static_cast<const float*>(arenas_.at(Program::results[static_cast<std::size_t>(index)]));
+  }
+
+  /// Floats held for activations and values without a batch.
+  long memory_floats() const { return per_sample_.size() + fixed_.size(); }
+
+  /// Whether a batch of one has a program of its own.
+  static constexpr bool has_one_sample = detail::has_one_sample<Program>;
+
+ private:
+  void prepare(int batch) {
+    per_sample_.grow(Program::per_sample_floats * batch);
+    arenas_.batch = batch;
+    arenas_[Arena::per_sample] = per_sample_.data();
+    for_each_number([&](const NumberEntry& entry, float& number) {
+      if (entry.source == Source::reciprocal_count)
+        number = static_cast<float>(1.0 / (static_cast<double>(batch) * entry.index));
+    });
+  }
+
+  template <class Function>
+  void for_each_number(Function function) {
+    int at = 0;
+    for (const NumberEntry& entry : Program::numbers) function(entry, numbers_.data()[at++]);
+  }
+
+  typename Kernels::Executor* executor_;
+  Buffer per_sample_, fixed_, numbers_;
+  Arenas arenas_{};
+  bool ran_one_sample_ = false;
+  [[no_unique_address]] typename detail::OneSampleExecution<Program>::type one_sample_;
+};
+
+}  // namespace tenet

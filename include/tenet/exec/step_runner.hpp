@@ -1,0 +1,96 @@
+#pragma once
+
+#include <tenet/device/element.hpp>
+#include <tenet/exec/lower.hpp>
+
+namespace tenet {
+
+/// The memories of a run, by `Arena`.
+struct Arenas {
+  float* base[8]{};
+  const void* inputs[4]{};
+  long batch = 0;
+
+  float*& operator[](Arena arena) { return base[static_cast<int>(arena)]; }
+  const void* at(const Place& place) const {
+    if (place.arena == Arena::inputs) return inputs[place.offset];
+    const long scale = place.arena == Arena::per_sample ? batch : 1;
+    return base[static_cast<int>(place.arena)] + place.offset * scale;
+  }
+  float* writable(const Place& place) const { return static_cast<float*>(const_cast<void*>(at(place))); }
+};
+
+/// What running a program reads, without the program's type.
+template <class Kernels>
+struct StepTables {
+  const Step<Kernels>* steps;
+  int step_count;
+  const RegionCall* calls;
+  const RegionInput* inputs;
+  const Place* outputs;
+  const ElementRange* ranges;
+};
+
+/// Runs the steps of programs. It knows steps and arenas only, so it is compiled once, whatever the network.
+template <class Kernels>
+class StepRunner {
+ public:
+  using Executor = typename Kernels::Executor;
+  using Tables = StepTables<Kernels>;
+
+  static void run(Executor& executor, const Arenas& arenas, const Tables& tables) {
+    for (int s = 0; s < tables.step_count; ++s) run_step(executor, arenas, tables, tables.steps[s]);
+  }
+
+  static void run_step(Executor& executor, const Arenas& arenas, const Tables& tables, const Step<Kernels>& step) {
+    ElementArguments arguments;
+    if (step.kind == Kind::element) {
+      const ElementRange range = prepare(tables.calls[step.region], arenas, tables, arguments);
+      return run_element(executor, range, arguments);
+    }
+    ElementArguments behind;
+    RegionEpilogue region{};
+    Epilogue epilogue;
+    if (step.epilogue >= 0) {
+      region = {prepare(tables.calls[step.epilogue], arenas, tables, behind), &behind};
+      epilogue = region.epilogue();
+    }
+    float* const result = arenas.writable(step.result);
+    if (step.kind == Kind::reduction) {
+      const ElementRange range = prepare(tables.calls[step.region], arenas, tables, arguments);
+      return run_reduce(executor, step.role, range, arguments, step.sum.inner,
+                        step.sum.count * (step.sum.batched ? arenas.batch : 1), result, epilogue);
+    }
+    typename Kernels::Arguments given;
+    for (int j = 0; j < step.operand_count; ++j) given.operands[j] = arenas.at(step.operands[j]);
+    given.written = result;
+    if constexpr (requires { given.batch = 1; }) given.batch = static_cast<int>(arenas.batch);
+    given.attribute = step.attribute;
+    given.epilogue = epilogue;
+    step.kernel(executor, given);
+  }
+
+  /// All elements of a region whose role is `store`, by this thread.
+  static void run_range(const Arenas& arenas, const Tables& tables, const RegionCall& call) {
+    ElementArguments arguments;
+    const ElementRange range = prepare(call, arenas, tables, arguments);
+    range(arguments, 0, arguments.total, 0, 1, nullptr);
+  }
+
+ private:
+  static ElementRange prepare(const RegionCall& call, const Arenas& arenas, const Tables& tables,
+                              ElementArguments& arguments) {
+    for (int k = 0; k < call.inputs; ++k) {
+      const RegionInput& input = tables.inputs[call.first_input + k];
+      arguments.inputs[k] =
+          ElementArguments::bind(static_cast<const float*>(arenas.at(input.place)), input.access, arenas.batch);
+    }
+    for (int k = 0; k < call.outputs; ++k)
+      arguments.outputs[k] = arenas.writable(tables.outputs[call.first_output + k]);
+    arguments.total = call.total * (call.batched ? arenas.batch : 1);
+    arguments.block = call.block > 0 ? call.block : arguments.total;
+    return tables.ranges[call.program];
+  }
+};
+
+}  // namespace tenet

@@ -1,0 +1,44 @@
+#include "tenet/device/cpu/one_sample.hpp"
+
+#include "../agreement.hpp"
+#include "tenet/device/reference/matmul.hpp"
+
+namespace {
+
+using namespace tenet;
+
+/// A product with known extents against the reference; what stands behind the result is not written.
+template <MatmulGeometry g>
+void check_known() {
+  CAPTURE(g.rows, g.columns, g.inner, g.transpose_lhs, g.transpose_rhs);
+  const auto lhs = random_floats(g.rows * g.inner, 1), rhs = random_floats(g.inner * g.columns, 2);
+  std::vector<float> expected(g.result_size()), found(g.result_size() + 16, 7.0f);
+  reference::Serial serial;
+  run_matmul(serial, g, lhs.data(), rhs.data(), expected.data());
+  cpu::Workers workers(1);
+  run_matmul(workers, Known<g>{}, lhs.data(), rhs.data(), found.data());
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(2e-5));
+  for (std::size_t i = expected.size(); i < found.size(); ++i) CHECK(found[i] == 7.0f);
+}
+
+template <long columns, long inner>
+void check_row() {
+  check_known<MatmulGeometry{1, 1, columns, inner, false, false, 0, 0}>();
+  check_known<MatmulGeometry{1, 1, columns, inner, false, true, 0, 0}>();
+  check_known<MatmulGeometry{1, columns, inner, 1, true, false, 0, 0}>();
+}
+
+}  // namespace
+
+TEST_CASE("products of one row agree with the reference at odd extents", "[cpu][one_sample]") {
+  check_row<1, 1>();
+  check_row<3, 5>();
+  check_row<10, 64>();
+  check_row<16, 7>();
+  check_row<37, 3>();
+  check_row<64, 32>();
+  check_row<70, 21>();
+  check_row<130, 49>();
+  check_known<MatmulGeometry{1, 3, 18, 5, false, true, 0, 0}>();
+  check_known<MatmulGeometry{4, 1, 18, 5, false, false, 5, 90}>();
+}

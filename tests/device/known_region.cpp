@@ -1,0 +1,34 @@
+#include "tenet/device/known_region.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace {
+
+using namespace tenet;
+
+constexpr KnownRegion reading(const TensorInfo& to, const TensorInfo& from) {
+  KnownRegion region;
+  region.total = to.size();
+  region.inputs[0] = access_of(to, from);
+  return region;
+}
+
+// Whole values and single numbers are read in vectors; rows only where a vector never crosses the end of one.
+static_assert(reading(Batched<5, 7>::info, Batched<5, 7>::info).in_vectors(1, 16));
+static_assert(reading(Batched<5, 7>::info, Scalar::info).in_vectors(1, 16));
+static_assert(reading(Batched<5, 7>::info, Scalar::info).is_number(0));
+static_assert(reading(Batched<7>::info, Fixed<7>::info).in_vectors(1, 16));
+static_assert(reading(Batched<5, 32>::info, Fixed<32>::info).in_vectors(1, 16));
+static_assert(!reading(Batched<5, 7>::info, Fixed<7>::info).in_vectors(1, 16));
+static_assert(!reading(Batched<5, 32>::info, Fixed<5, 1>::info).in_vectors(1, 16));
+
+}  // namespace
+
+TEST_CASE("rows that are read again start at their beginning", "[known_region]") {
+  const KnownRegion rows = reading(Batched<5, 32>::info, Fixed<32>::info);
+  CHECK(rows.index(0, 16) == 16);
+  CHECK(rows.index(0, 32) == 0);
+  CHECK(rows.index(0, 144) == 16);
+  const KnownRegion whole = reading(Batched<5, 7>::info, Batched<5, 7>::info);
+  CHECK(whole.index(0, 32) == 32);
+}
