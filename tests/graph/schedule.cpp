@@ -16,9 +16,29 @@ static_assert(steps<[](auto x) { return softmax(softmax(x)); }> == 2);
 static_assert(steps<[](auto x) { return flatten(flatten(x)); }> == 0);
 static_assert(traced::Inference<Sequential<Conv2d<1, 2, 3>, ReLU, Flatten, Linear<72, 3>, Tanh>, Image<1, 8, 8>>::order
                   .count == 2);
+
+// What depends on parameters and buffers alone is prepared, in programs that change neither.
+struct Weighted {
+  Parameter<Fixed<4>, Constant<1>> weight;
+  Parameter<Fixed<4, 4>, Constant<1>> matrix;
+  constexpr auto forward(auto x) const {
+    const auto y = relu(x * softmax(weight.in(x)) + weight.in(x)) * tanh(sum<0>(matmul(matrix.in(x), matrix.in(x))));
+    return softmax(y) + sum_keep<0>(y);  // a value without a batch that is not prepared
+  }
+};
+template <class Net, class Input>
+inline constexpr int prepared = traced::Inference<Net, Input>::order.prepared;
+static_assert(prepared<Weighted, Features<4>> == 3);  // softmax; matmul; sum with tanh
+static_assert(traced::Inference<Weighted, Features<4>>::order.count == 7);
+static_assert(prepared<networks::Residual, Image<2, 6, 5>> == 2);  // the scales of two batch norms
+static_assert(prepared<Sequential<Linear<4, 3>, ReLU>, Features<4>> == 0);
+static_assert(traced::Training<networks::Residual, Image<2, 6, 5>, CrossEntropy>::order.prepared == 0);
 }  // namespace
 
 TEST_CASE("steps come in an order in which all that they read is there") {
+  law::check_plan<traced::Inference<Weighted, Features<4>>>();
+  law::check_plan<traced::Inference<networks::Residual, Image<2, 6, 5>>>();
+  law::check_plan<traced::Inference<networks::Drawn<3>, Batched<3, 4>>>();
   law::check_plan<traced::Training<networks::Residual, Image<2, 6, 5>, CrossEntropy, Adam>>();
   law::check_plan<traced::Training<networks::Drawn<3>, Batched<3, 4>>>();
   law::check_plan<traced::Training<networks::Drawn<4>, Batched<3, 4>>>();

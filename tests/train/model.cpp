@@ -76,3 +76,58 @@ TEST_CASE("a model compiles no backward pass", "[model]") {
     CHECK(std::string_view(node.operation->name).find("dropout") == std::string_view::npos);
   }
 }
+
+namespace {
+
+/// A network whose weights are prepared in several ways: for patches, for products of one row, scales of batch norm.
+template <class Device>
+void follows_its_weights() {
+  using Wide = Sequential<Conv2d<1, 16, 3, Padding<1>>, BatchNorm2d<16>, ReLU, Conv2d<16, 40, 3, Stride<2>>, Flatten,
+                          Linear<40 * 2 * 2, 4>>;
+  const auto wide_inputs = hybrid::random_numbers(3 * 36, 4);
+  TemporaryFolder folder;
+  Model<Wide, Image<1, 6, 6>, Device> model(1), other(2);
+  Model<Wide, Image<1, 6, 6>, Reference> reference(1), other_reference(2);
+  const auto agree = [&](auto& a, auto& b) {
+    for (const int batch : {1, 3}) {
+      const auto found = copy(a(wide_inputs.data(), batch)), expected = copy(b(wide_inputs.data(), batch));
+      for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(1e-4));
+    }
+  };
+  agree(model, reference);
+  agree(model, reference);
+  const auto change = [](auto& weights) {  // through spans
+    for (float& weight : weights["3.weight"]) weight *= 2;
+    for (float& variance : weights["1.running_var"]) variance += 1;
+  };
+  change(model.weights());
+  change(reference.weights());
+  agree(model, reference);
+  other.weights().save(folder / "other.safetensors");  // from a file
+  model.weights().load(folder / "other.safetensors");
+  agree(model, other_reference);
+  float* const parameters = model.weights().parameters();  // through a pointer that is kept
+  agree(model, other_reference);
+  std::fill(parameters, parameters + model.weights().table.parameter_floats, 0.0f);
+  model.weights().changed();
+  for (const float score : model(wide_inputs.data(), 3)) CHECK(score == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a model follows its weights when they change", "[model]") {
+  follows_its_weights<Reference>();
+  follows_its_weights<Cpu<0, 2>>();
+}
+
+TEST_CASE("a trainer predicts and evaluates with the weights of the last step", "[model]") {
+  Trainer<Net, CrossEntropy, Sgd, Input, Cpu<0, 2>> trainer{{.learning_rate = 0.1f}, 5};
+  Trainer<Net, CrossEntropy, Sgd, Input, Reference> reference{{.learning_rate = 0.1f}, 5};
+  const std::vector<std::int32_t> labels{0, 1, 2, 3, 0, 1, 2};
+  for (int i = 0; i < 3; ++i) {
+    trainer.step(inputs.data(), labels.data(), 7);
+    reference.step(inputs.data(), labels.data(), 7);
+    const auto found = copy(trainer.predict(inputs.data(), 7)), expected = copy(reference.predict(inputs.data(), 7));
+    for (std::size_t j = 0; j < found.size(); ++j) CHECK(found[j] == Approx(expected[j]).margin(1e-4));
+  }
+}

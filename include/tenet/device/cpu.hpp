@@ -11,6 +11,7 @@
 #include <tenet/device/cpu/matmul.hpp>
 #include <tenet/device/cpu/one_sample.hpp>
 #include <tenet/device/cpu/pool2d.hpp>
+#include <tenet/device/cpu/prepared_conv2d.hpp>
 #include <tenet/device/cpu/random.hpp>
 #include <tenet/device/cpu/softmax.hpp>
 
@@ -40,6 +41,7 @@ struct CpuOneSample : CpuKernels {
   using Kernel = void (*)(Executor&, const Arguments&);
 
   static constexpr int lanes = vector_width;
+  static constexpr bool transposes_factor(long columns) { return columns >= vector_width; }
   template <Role role, Wiring wiring, KnownRegion region, auto... functions>
   [[gnu::always_inline]] static inline void run_region(const float* const* inputs, float* const* outputs) {
     cpu::run_known_region<role, wiring, region, functions...>(inputs, outputs);

@@ -91,6 +91,14 @@ class Execution {
     if constexpr (has_one_sample) one_sample_.give(index, input);
   }
 
+  /// Which values parameters and buffers have, by a number that changes with them: what is derived from them is kept
+  /// from run to run while it stays the same. A program that changes them itself keeps nothing.
+  void use_weights(std::uint64_t version) {
+    if (version != version_) is_prepared_ = false;
+    version_ = version;
+    if constexpr (has_one_sample) one_sample_.use_weights(version);
+  }
+
   /// Runs the program.
   void run(int batch) {
     if constexpr (has_one_sample) {
@@ -98,12 +106,15 @@ class Execution {
       if (batch == 1) return one_sample_.run(1);
     }
     if (batch != arenas_.batch) prepare(batch);
+    constexpr int prepared = Program::lowered.prepared_steps, steps = Program::lowered.used.steps;
+    if constexpr (prepared > 0) {
+      if (!is_prepared_) StepRunner<Kernels>::run(*executor_, arenas_, step_tables<Program>(0, prepared));
+      is_prepared_ = true;
+    }
     if constexpr (batch_is_known<typename Kernels::Arguments>)
       OneSampleRunner<Program>::run(*executor_, arenas_);
     else
-      StepRunner<Kernels>::run(*executor_, arenas_,
-                               {Program::lowered.steps, Program::lowered.used.steps, Program::lowered.calls,
-                                Program::lowered.inputs, Program::lowered.outputs, Program::ranges.data()});
+      StepRunner<Kernels>::run(*executor_, arenas_, step_tables<Program>(prepared, steps));
   }
 
   /// Result `index` of the last run.
@@ -139,7 +150,8 @@ class Execution {
   typename Kernels::Executor* executor_;
   Buffer per_sample_, fixed_, numbers_;
   Arenas arenas_{};
-  bool ran_one_sample_ = false;
+  std::uint64_t version_ = 0;
+  bool ran_one_sample_ = false, is_prepared_ = false;
   [[no_unique_address]] typename detail::OneSampleExecution<Program>::type one_sample_;
 };
 

@@ -81,7 +81,8 @@ struct Lowered {
   Place outputs[size.outputs + 1]{};
   RegionProgram<Device> programs[size.programs + 1]{};
   LoweredSize used{};
-  long scratch = 0;  ///< floats that each worker needs
+  int prepared_steps = 0;  ///< the first ones, see `Schedule`
+  long scratch = 0;        ///< floats that each worker needs
 };
 
 namespace detail {
@@ -173,6 +174,7 @@ struct LoweringPass {
   }
 
   constexpr Lowered<Device, room> run(const Schedule<n>& order) {
+    lowered.prepared_steps = order.prepared;
     int gradients = 0;  // the leaf that the optimizer's update reads: all gradients have to be there before
     while (gradients < n && g.nodes[gradients].source != Source::gradients) ++gradients;
     bool complete = false;
@@ -262,6 +264,7 @@ constexpr auto trimmed(const Lowered<Device, room>& from) {
   for (int i = 0; i < size.outputs; ++i) to.outputs[i] = from.outputs[i];
   for (int i = 0; i < size.programs; ++i) to.programs[i] = from.programs[i];
   to.used = size;
+  to.prepared_steps = from.prepared_steps;
   to.scratch = from.scratch;
   return to;
 }

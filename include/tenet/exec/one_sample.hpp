@@ -24,7 +24,7 @@ class OneSampleRunner {
   using Executor = typename Kernels::Executor;
 
   static void run(Executor& executor, const Arenas& arenas) {
-    run_steps(executor, arenas, std::make_integer_sequence<int, lowered.used.steps>{});
+    run_steps(executor, arenas, std::make_integer_sequence<int, lowered.used.steps - lowered.prepared_steps>{});
   }
 
  private:
@@ -33,7 +33,7 @@ class OneSampleRunner {
   template <int... S>
   [[gnu::always_inline]] static inline void run_steps(Executor& executor, const Arenas& arenas,
                                                       std::integer_sequence<int, S...>) {
-    (run_step<S>(executor, arenas), ...);
+    (run_step<lowered.prepared_steps + S>(executor, arenas), ...);
   }
 
   template <int S>
@@ -42,7 +42,7 @@ class OneSampleRunner {
     if constexpr (step.kind == Kind::element) {
       run_region<step.region>(executor, arenas);
     } else if constexpr (!is_known<S>()) {
-      StepRunner<Kernels>::run_step(executor, arenas, tables(), step);
+      StepRunner<Kernels>::run_step(executor, arenas, step_tables<Program>(0, lowered.used.steps), step);
     } else {
       if constexpr (step.kind == Kind::reduction) {
         run_sum<S>(arenas);
@@ -55,10 +55,6 @@ class OneSampleRunner {
       }
       if constexpr (step.epilogue >= 0) run_region<step.epilogue>(executor, arenas);
     }
-  }
-
-  static StepTables<Kernels> tables() {
-    return {lowered.steps, lowered.used.steps, lowered.calls, lowered.inputs, lowered.outputs, Program::ranges.data()};
   }
 
   /// Whether the values of a place are followed by room, up to a whole number of vectors, that is nobody else's.
@@ -110,7 +106,7 @@ class OneSampleRunner {
       for (int k = 0; k < call.outputs; ++k) outputs[k] = arenas.writable(lowered.outputs[call.first_output + k]);
       run_known_region<Call, Role::store, known_region<Call>()>(arenas, outputs);
     } else {
-      StepRunner<Kernels>::run_range(arenas, tables(), call);
+      StepRunner<Kernels>::run_range(arenas, step_tables<Program>(0, lowered.used.steps), call);
     }
   }
 

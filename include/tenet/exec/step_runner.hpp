@@ -20,7 +20,7 @@ struct Arenas {
   float* writable(const Place& place) const { return static_cast<float*>(const_cast<void*>(at(place))); }
 };
 
-/// What running a program reads, without the program's type.
+/// What running a program reads, without the program's type: the steps, or a part of them.
 template <class Kernels>
 struct StepTables {
   const Step<Kernels>* steps;
@@ -30,6 +30,13 @@ struct StepTables {
   const Place* outputs;
   const ElementRange* ranges;
 };
+
+/// The steps `first` to `last` of a program.
+template <class Program>
+StepTables<typename Program::Kernels> step_tables(int first, int last) {
+  return {Program::lowered.steps + first, last - first,          Program::lowered.calls, Program::lowered.inputs,
+          Program::lowered.outputs,       Program::ranges.data()};
+}
 
 /// Runs the steps of programs. It knows steps and arenas only, so it is compiled once, whatever the network.
 template <class Kernels>

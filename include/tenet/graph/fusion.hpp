@@ -20,6 +20,8 @@ struct Fusion {
   bool absorbed[Nodes]{};  ///< of a kernel or sum: it writes into the place of its epilogue's result, its own has no
                            ///< other use
   int position[Nodes]{};   ///< of a stored node: the node at whose turn it is computed
+  bool prepared[Nodes]{};  ///< an operation that only parameters and buffers stand behind, in a program that changes
+                           ///< neither: computed when they have changed, not in every run
   // The element-wise nodes of each region, and of the region in front of each sum, as lists in falling order.
   int first_member[Nodes]{}, next_member[6 * Nodes]{}, member[6 * Nodes]{};
   int members = 0;
@@ -79,6 +81,21 @@ struct FusionPass {
     for (int i = 0; i < G::output_count; ++i) uses.is_output[fusion.value[g.outputs[i].node]] = true;
   }
 
+  constexpr void find_prepared() {
+    for (int i = 0; i < G::output_count; ++i)
+      if (g.outputs[i].destination != Destination::result) return;
+    bool constant[n]{};
+    for (int i = 0; i < n; ++i) {
+      const auto& node = g.nodes[i];
+      constant[i] = !node.type->batched;
+      if (node.operation == nullptr)
+        constant[i] = constant[i] && (node.source == Source::parameter || node.source == Source::buffer ||
+                                      node.source == Source::constant);
+      for (int j = 0; j < node.operand_count; ++j) constant[i] = constant[i] && constant[node.operands[j]];
+      fusion.prepared[i] = constant[i] && node.operation != nullptr;
+    }
+  }
+
   /// Evaluating the node once more in every consumer needs no more memory traffic than storing it: one operand of its
   /// own size at most, and cheap arithmetic.
   constexpr bool recomputable(int i) const {
@@ -105,6 +122,7 @@ struct FusionPass {
       if (c == previous) continue;  // x·x uses x twice
       previous = c;
       ++consumers;
+      if (fusion.prepared[i] != fusion.prepared[c]) return false;
       if (is(c, Kind::reduction)) {
         if (!add_root(i, c)) return false;
       } else if (is(c, Kind::element) && same_space(i, c)) {
@@ -176,19 +194,23 @@ struct FusionPass {
     }
   }
 
-  /// When a value is there: leaves always.
-  constexpr int available(int value) const { return g.nodes[value].operation == nullptr ? -1 : fusion.position[value]; }
+  /// When a value is there for region `root`: leaves always, prepared values before everything that is not.
+  constexpr int available(int value, int root) const {
+    const bool before = g.nodes[value].operation == nullptr || (fusion.prepared[value] && !fusion.prepared[root]);
+    return before ? -1 : fusion.position[value];
+  }
 
   constexpr void attach(int root) {
     int best = -1;
     for_each_input(root, [&](int value) {
       const auto* const operation = g.nodes[value].operation;
       if (operation == nullptr || operation->kind == Kind::element || !operation->carries_epilogue) return;
+      if (fusion.prepared[root] != fusion.prepared[value]) return;
       if (same_space(root, value) && fusion.epilogue[value] < 0 && value > best) best = value;
     });
     if (best < 0) return;
     bool possible = true;
-    for_each_input(root, [&](int value) { possible = possible && (value == best || available(value) < best); });
+    for_each_input(root, [&](int value) { possible = possible && (value == best || available(value, root) < best); });
     if (!possible) return;
     bool only = !uses.is_output[best];
     for (int k = uses.first[best]; k < uses.first[best + 1]; ++k) {
@@ -211,7 +233,7 @@ struct FusionPass {
     int count = 0;
     for_each_input(root, [&](int value) {
       if (is(value, Kind::element) && value == fusion.region[value] && fusion.anchor[value] < 0 &&
-          same_space(root, value) && count < max_region_inputs)
+          fusion.prepared[root] == fusion.prepared[value] && same_space(root, value) && count < max_region_inputs)
         earlier[count++] = value;
     });
     for (int k = 0; k < count; ++k) {
@@ -270,6 +292,7 @@ struct FusionPass {
 
   constexpr Fusion<n> run() {
     find_uses();
+    find_prepared();
     form_regions();
     for (int i = 0; i < n; ++i) {
       if (!fusion.stored[i] || !is(i, Kind::element)) continue;

@@ -4,8 +4,8 @@
 
 namespace tenet {
 
-/// The order of computation: one step for each kernel, each sum and each region that stands alone; and until which step
-/// every stored value is needed.
+/// The order of computation: one step for each kernel, each sum and each region that stands alone, those that are
+/// prepared first; and until which step every stored value is needed.
 template <int Nodes>
 struct Schedule {
   static constexpr int forever = 1 << 28;
@@ -14,6 +14,7 @@ struct Schedule {
   int last_use[Nodes]{};   ///< of each stored value: the last step that reads it
   bool in_place[Nodes]{};  ///< read in the last step element by element only: its place may take that step's result
   int count = 0;
+  int prepared = 0;  ///< steps, the first ones, that need not run again while the parameters stay as they are
 };
 
 template <class G>
@@ -21,14 +22,17 @@ constexpr auto schedule(const G& graph, const Fusion<G::count>& fusion) {
   constexpr int n = G::count;
   Schedule<n> result;
   const auto is = [&](int i, Kind kind) { return graph.nodes[i].operation && graph.nodes[i].operation->kind == kind; };
-  for (int i = 0; i < n; ++i) {
-    const bool computed = graph.nodes[i].operation != nullptr && fusion.stored[i];
-    const bool alone = !is(i, Kind::element) || (fusion.region[i] == i && fusion.anchor[i] < 0);
-    if (computed && alone) {
-      result.step[i] = result.count;
-      result.head[result.count++] = i;
+  for (const bool prepared : {true, false}) {
+    for (int i = 0; i < n; ++i) {
+      const bool computed = graph.nodes[i].operation != nullptr && fusion.stored[i] && fusion.prepared[i] == prepared;
+      const bool alone = !is(i, Kind::element) || (fusion.region[i] == i && fusion.anchor[i] < 0);
+      if (computed && alone) {
+        result.step[i] = result.count;
+        result.head[result.count++] = i;
+      }
+      result.last_use[i] = -1;
     }
-    result.last_use[i] = -1;
+    if (prepared) result.prepared = result.count;
   }
   for (int i = 0; i < n; ++i)
     if (fusion.stored[i] && is(i, Kind::element)) result.step[i] = result.step[fusion.position[i]];
@@ -65,6 +69,8 @@ constexpr auto schedule(const G& graph, const Fusion<G::count>& fusion) {
     if (is(head, Kind::reduction)) use_region(head, s, false);
     if (fusion.epilogue[head] >= 0) use_region(fusion.epilogue[head], s, false);
   }
+  for (int i = 0; i < n; ++i)
+    if (fusion.prepared[i] && result.last_use[i] >= result.prepared) result.last_use[i] = Schedule<n>::forever;
   for (int i = 0; i < G::output_count; ++i)
     if (graph.outputs[i].destination == Destination::result)
       result.last_use[fusion.value[graph.outputs[i].node]] = Schedule<n>::forever;

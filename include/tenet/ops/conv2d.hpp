@@ -62,6 +62,45 @@ struct Conv2dWeightGradient : KernelOperation {
   }
 };
 
+/// Floats of the form in which a device wants the weights of a convolution that is run again and again; 0: as they are.
+template <class Context, Conv2dGeometry g>
+constexpr long prepared_weight_floats() {
+  if constexpr (!Context::differentiable && !Context::holds_values) {
+    using Executor = typename Context::Device::Executor;
+    if constexpr (requires(const Executor* executor) { prepared_conv2d_weight(executor, Known<g>{}); })
+      return prepared_conv2d_weight(static_cast<const Executor*>(nullptr), Known<g>{});
+  }
+  return 0;
+}
+
+/// The weights in the device's form: a step that a program for inference runs once.
+template <Conv2dGeometry g, int Floats>
+struct PrepareConv2dWeight : KernelOperation {
+  static constexpr const char* name = "prepare_conv2d_weight";
+  static constexpr auto result(auto) { return Fixed<Floats>{}; }
+  static void run(auto& executor, const auto& arguments, auto) {
+    run_prepare_conv2d_weight(executor, Known<g>{}, arguments.template operand<float>(0),
+                              arguments.template result<float>());
+  }
+};
+
+/// Of input, weight, and the latter prepared.
+template <Conv2dGeometry g>
+struct PreparedConv2d : KernelOperation {
+  static constexpr const char* name = "conv2d";
+  static constexpr bool carries_epilogue = true;
+  static constexpr auto result(auto, auto, auto) { return Batched<g.out_channels, g.out_height(), g.out_width()>{}; }
+  static constexpr Cost flops(auto, auto, auto, auto) { return conv2d_flops(g); }
+  static constexpr long scratch(const auto* executor, auto, auto, auto) {
+    return scratch_prepared_conv2d(executor, Known<g>{});
+  }
+  static void run(auto& executor, const auto& arguments, auto, auto, auto) {
+    run_prepared_conv2d(executor, Known<g>{}, arguments.batch, arguments.template operand<float>(0),
+                        arguments.template operand<float>(1), arguments.template operand<float>(2),
+                        arguments.template result<float>(), arguments.epilogue);
+  }
+};
+
 template <int Stride, int Padding>
 struct Conv2d : KernelOperation {
   static constexpr const char* name = "conv2d";
@@ -103,7 +142,13 @@ constexpr auto conv2d(Symbol<Context, Input> input, Symbol<Context, Weight> weig
   static_assert(Input::rank == 3 && Input::batched, "conv2d: the input is (batch, channels, height, width)");
   static_assert(Weight::rank == 4 && !Weight::batched, "conv2d: the weight is (out, channels, kernel, kernel)");
   static_assert(Input::info.extents[0] == Weight::info.extents[1], "conv2d: input and weight differ in channels");
-  return apply<ops::Conv2d<Stride, Padding>>(input, weight);
+  constexpr Conv2dGeometry g = ops::conv2d_geometry<Stride, Padding>(Input::info, Weight::info);
+  constexpr long prepared = ops::prepared_weight_floats<Context, g>();
+  if constexpr (prepared > 0)
+    return apply<ops::PreparedConv2d<g>>(input, weight,
+                                         apply<ops::PrepareConv2dWeight<g, static_cast<int>(prepared)>>(weight));
+  else
+    return apply<ops::Conv2d<Stride, Padding>>(input, weight);
 }
 
 }  // namespace tenet

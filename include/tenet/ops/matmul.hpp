@@ -2,6 +2,7 @@
 
 #include <tenet/core/geometry.hpp>
 #include <tenet/ops/instance.hpp>
+#include <tenet/ops/shape.hpp>
 
 /// Products of matrices. A factor has two extents or more; the last two are its rows and columns, those before (and the
 /// batch) count the matrices. A factor that is shared by the whole batch (a weight) is multiplied in one large product.
@@ -75,6 +76,16 @@ constexpr TensorInfo matmul_result(const TensorInfo& lhs, const MatmulShape& sha
   if (info.rank > 1 && !shared) info.extents[info.rank - 2] = static_cast<int>(shape.rows);
   info.extents[info.rank - 1] = static_cast<int>(shape.columns);
   return info;
+}
+
+/// Whether a device multiplies a row by a matrix faster where the matrix need not be transposed meanwhile. A factor
+/// without a batch is then transposed by a step of its own, which a program for inference does once.
+template <class Context>
+constexpr bool transposes_factor([[maybe_unused]] long columns) {
+  if constexpr (requires { Context::Device::transposes_factor(columns); })
+    return Context::Device::transposes_factor(columns);
+  else
+    return false;
 }
 
 template <bool TransposeLhs, bool TransposeRhs>
@@ -173,6 +184,9 @@ constexpr auto matmul(Symbol<Context, A> lhs, Symbol<Context, B> rhs) {
   if constexpr (shape.inner != rhs_inner) {
     mistake::report<Mistake::matmul, A::info, B::info>(lhs.context);
     return Symbol<Context, TypeOf<ops::matmul_result(A::info, shape, shared)>>{lhs.context, lhs.id};
+  } else if constexpr (shared && TransposeRhs && !Context::differentiable &&
+                       ops::transposes_factor<Context>(shape.columns)) {
+    return apply<ops::Matmul<TransposeLhs, false>>(lhs, transpose<0, 1>(rhs));
   } else {
     return apply<ops::Matmul<TransposeLhs, TransposeRhs>>(lhs, rhs);
   }

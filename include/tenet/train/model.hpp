@@ -33,6 +33,7 @@ class ModelOf {
   /// The output for a batch of inputs that lie one after the other: batch x Output::size numbers, valid until the next
   /// call. Nothing is allocated after the first call with the largest batch.
   std::span<const float> operator()(const typename Input::Element* inputs, int batch = 1) {
+    execution_.use_weights(weights_.version());
     execution_.give(0, inputs);
     execution_.run(batch);
     return {execution_.result(0), static_cast<std::size_t>(Output::size * (Output::batched ? batch : 1))};

@@ -270,6 +270,7 @@ struct TrainerOf {
       execution->bind(Arena::buffers, state_.weights.buffers());
       execution->bind(Arena::states, state_.states.data());
     }
+    execution->use_weights(state_.weights.version());
     return *execution;
   }
 

@@ -13,6 +13,11 @@
 namespace tenet {
 
 /// A network's numbers: parameters in one array, buffers in another, and the count of training steps.
+///
+/// Programs for inference keep what they derive from the weights (scales of a batch norm, weights in a kernel's own
+/// order) until `version()` says that these have changed: it counts steps, loads, and each time that one of the
+/// functions here gives access for writing. Whoever writes through a pointer or span from an earlier call says so by
+/// `changed()`.
 template <class Net>
 class Weights {
  public:
@@ -24,6 +29,7 @@ class Weights {
   }
 
   void initialize(std::uint64_t seed) {
+    changed();
     steps_ = 0;
     for (int i = 0; i < table.count; ++i) {
       const SlotInfo& slot = table.slots[i];
@@ -32,13 +38,26 @@ class Weights {
     }
   }
 
-  float* parameters() { return parameters_.data(); }
-  float* buffers() { return buffers_.data(); }
+  float* parameters() {
+    changed();
+    return parameters_.data();
+  }
+  float* buffers() {
+    changed();
+    return buffers_.data();
+  }
   std::int64_t steps() const { return steps_; }
-  void count_step() { ++steps_; }
+  void count_step() {
+    changed();
+    ++steps_;
+  }
+
+  std::uint64_t version() const { return version_; }
+  void changed() { ++version_; }
 
   /// The numbers of one parameter or buffer, by its name in `state_dict`; throws `Error` if there is none.
   std::span<float> operator[](const std::string& name) {
+    changed();
     const SlotInfo& slot = slot_of(name);
     return {data(slot), static_cast<std::size_t>(slot.type->size())};
   }
@@ -103,6 +122,7 @@ class Weights {
       if (!known)
         fail(where, "a tensor that the network has not", "the network's parameters only", "'" + tensor.name + "'");
     }
+    changed();
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (found[i] == nullptr) continue;
       if (all[i].slot->kind == SlotKind::counter)
@@ -146,6 +166,7 @@ class Weights {
 
   Buffer parameters_, buffers_;
   std::int64_t steps_ = 0;
+  std::uint64_t version_ = 0;
 };
 
 }  // namespace tenet

@@ -1,0 +1,159 @@
+#pragma once
+
+#include <cstring>
+#include <tenet/core/geometry.hpp>
+#include <tenet/device/cpu/product.hpp>
+#include <tenet/device/cpu/workers.hpp>
+#include <tenet/device/epilogue.hpp>
+
+/// Convolutions for inference, whose weights are brought into the order of the products once: then small batches are
+/// not spent on packing. The product is [positions, taps] · [taps, out channels]: results of few positions, as in the
+/// last layers of a network, still fill the vectors.
+namespace tenet::cpu {
+
+namespace detail {
+
+/// Result channels in panels as wide as a tile; the last is filled up to whole vectors. A panel holds its weights as
+/// [taps][width], the taps in the order ky, kx, channel.
+struct WeightPanels {
+  long out_channels, count;
+
+  constexpr explicit WeightPanels(const Conv2dGeometry& g)
+      : out_channels(g.out_channels), count(blocks_of(g.out_channels, tile_columns)) {}
+  constexpr long first(long panel) const { return panel * tile_columns; }
+  constexpr long width(long panel) const {
+    return smaller(tile_columns, round_up(out_channels - first(panel), vector_width));
+  }
+  constexpr long floats(long taps) const { return taps * (first(count - 1) + width(count - 1)); }
+};
+
+/// How a batch is cut: groups of samples, whose patches fit the caches, rows of patches (positions) into blocks of
+/// whole tiles, and each sample's rows of results into parts that are laid out by one task. A function of shape and
+/// batch.
+struct PatchRows {
+  long row_floats, group, groups, block, rows_per_part, parts;
+
+  constexpr PatchRows(const Conv2dGeometry& g, long batch) {
+    row_floats = g.taps() + vector_width;  // not a power of two: rows that are read together fall into different sets
+    const long within = (1 << 19) / (g.positions() * row_floats);  // of the second-level cache
+    group = within > 1 ? smaller(batch, within) : 1;
+    groups = blocks_of(batch, group);
+    group = blocks_of(batch, groups);
+    const long rows = group * g.positions();
+    block = round_up(blocks_of(rows, blocks_of(rows, 64)), tile_rows);
+    rows_per_part = group >= 4 ? g.out_height() : blocks_of(g.out_height(), 4);
+    parts = blocks_of(g.out_height(), rows_per_part);
+  }
+  constexpr long floats(const Conv2dGeometry& g) const { return group * g.positions() * row_floats; }
+};
+
+/// Rows of the padded image that `rows_per_part` rows of results read, channels last.
+constexpr long staged_rows(const Conv2dGeometry& g, long result_rows) {
+  return (result_rows - 1) * g.stride + g.kernel_height;
+}
+constexpr long staged_floats(const Conv2dGeometry& g, long result_rows) {
+  return staged_rows(g, result_rows) * (g.width + 2 * g.padding) * g.channels;
+}
+
+/// Lays out the patches of the rows of results [y0, y1) of one sample: `image` is that sample, `to` the patch of its
+/// first position.
+inline void lay_patches(const Conv2dGeometry& g, long y0, long y1, const float* image, float* staged, float* to,
+                        long row_floats) {
+  const long staged_width = g.width + 2 * g.padding, line = staged_width * g.channels;
+  const long top = y0 * g.stride - g.padding, count = staged_rows(g, y1 - y0);
+  const long from = top > 0 ? top : 0, until = smaller(top + count, g.height);
+  if (g.padding > 0) std::memset(staged, 0, sizeof(float) * static_cast<std::size_t>(count * line));
+  for (long y = from; y < until; ++y)
+    transpose(image + y * g.width, long{1} * g.height * g.width, g.channels, g.width,
+              staged + (y - top) * line + g.padding * g.channels, g.channels);
+  const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(g.kernel_width * g.channels);
+  for (long y = y0; y < y1; ++y) {
+    for (long x = 0; x < g.out_width(); ++x) {
+      float* patch = to + (y * g.out_width() + x) * row_floats;
+      const float* source = staged + (y - y0) * g.stride * line + x * g.stride * g.channels;
+      for (int ky = 0; ky < g.kernel_height; ++ky, source += line, patch += g.kernel_width * g.channels)
+        std::memcpy(patch, source, bytes);
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Floats of prepared weights for `run_conv2d_prepared_patches`.
+constexpr long prepared_patches_weight(const Conv2dGeometry& g) { return detail::WeightPanels(g).floats(g.taps()); }
+
+/// Brings weights [out_channels, channels, kernel_height, kernel_width] into panels.
+inline void run_prepare_patches_weight(Workers& workers, const Conv2dGeometry& g, const float* weight, float* to) {
+  using namespace detail;
+  const WeightPanels panels(g);
+  const long area = long{1} * g.kernel_height * g.kernel_width;
+  auto task = [&](int panel, int) {
+    const long first = panels.first(panel), width = panels.width(panel);
+    float* const panel_to = to + first * g.taps();
+    const long present = smaller(width, g.out_channels - first);
+    if (present < width) fill_floats(panel_to, 0, width * g.taps());
+    for (long c = 0; c < g.channels; ++c)
+      transpose(weight + first * g.taps() + c * area, g.taps(), present, area, panel_to + c * width,
+                g.channels * width);
+  };
+  run_tasks(workers, panels.count, g.weight_size() < inline_elements, task);
+}
+
+/// Floats of scratch a worker for `run_conv2d_prepared_patches`.
+constexpr long scratch_prepared_patches(const Workers*, const Conv2dGeometry& g) {
+  const long staged = detail::staged_floats(g, g.out_height()), sums = 64 * detail::tile_columns;
+  return staged > sums ? staged : sums;
+}
+
+/// `run_conv2d` with weights from `run_prepare_patches_weight`.
+inline void run_conv2d_prepared_patches(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
+                                        const float* prepared, float* result, Epilogue epilogue = {}) {
+  using namespace detail;
+  if (batch == 0) return;
+  workers.reserve_scratch(scratch_prepared_patches(&workers, g));
+  const WeightPanels panels(g);
+  const PatchRows cut(g, batch);
+  const long positions = g.positions();
+  const bool small = batch * g.flops() < inline_flops;
+  float* const patches = workers.workspace(cut.floats(g));
+  for (long group = 0; group < cut.groups; ++group) {
+    const long n0 = group * cut.group, samples = smaller(cut.group, batch - n0), rows = samples * positions;
+    if (samples <= 0) break;
+    auto lay_task = [&](int index, int worker) {
+      const long n = index / cut.parts, y0 = index % cut.parts * cut.rows_per_part;
+      lay_patches(g, y0, smaller(y0 + cut.rows_per_part, g.out_height()), input + (n0 + n) * g.input_size(),
+                  workers.scratch(worker), patches + n * positions * cut.row_floats, cut.row_floats);
+    };
+    run_tasks(workers, samples * cut.parts, small, lay_task);
+
+    const long blocks = blocks_of(rows, cut.block);
+    auto multiply_task = [&](int index, int worker) {
+      const long panel = index / blocks, row0 = index % blocks * cut.block;
+      const long count = smaller(cut.block, rows - row0), first = panels.first(panel), width = panels.width(panel);
+      const float* const weights = prepared + first * g.taps();
+      float* const sums = workers.scratch(worker);
+      for (long k0 = 0; k0 < g.taps(); k0 += block_inner) {
+        const long terms = smaller(block_inner, g.taps() - k0);
+        for (long i = 0; i < count; i += tile_rows)
+          any_tile(static_cast<int>(smaller(tile_rows, count - i)), static_cast<int>(width / vector_width), terms,
+                   patches + (row0 + i) * cut.row_floats + k0, cut.row_floats, 1, weights + k0 * width, width,
+                   sums + i * width, width, k0 > 0);
+      }
+      const long present = smaller(width, g.out_channels - first);
+      for (long row = row0; row < row0 + count;) {  // one sample after the other
+        const long n = row / positions, position = row % positions;
+        const long length = smaller(positions - position, row0 + count - row);
+        const long at = ((n0 + n) * g.out_channels + first) * positions + position;
+        transpose(sums + (row - row0) * width, width, length, present, result + at, positions);
+        if (length == positions)
+          epilogue(at, at + present * positions);
+        else
+          for (long c = 0; c < present; ++c) epilogue(at + c * positions, at + c * positions + length);
+        row += length;
+      }
+    };
+    run_tasks(workers, panels.count * blocks, small, multiply_task);
+  }
+}
+
+}  // namespace tenet::cpu

@@ -1,0 +1,50 @@
+#include "tenet/device/cpu/prepared_patches.hpp"
+
+#include "../agreement.hpp"
+#include "tenet/device/reference/conv2d.hpp"
+
+namespace {
+
+using namespace tenet;
+
+/// Against the reference, with an epilogue that doubles each element once.
+void check_prepared(const Conv2dGeometry& g, int batch) {
+  CAPTURE(g.channels, g.height, g.width, g.out_channels, g.kernel_height, g.stride, g.padding, batch);
+  const auto input = random_floats(batch * g.input_size(), 1), weight = random_floats(g.weight_size(), 2);
+  std::vector<float> expected(static_cast<std::size_t>(batch * g.result_size())), first;
+  reference::Serial serial;
+  run_conv2d(serial, g, batch, input.data(), weight.data(), expected.data());
+  for (const int threads : {1, 2, 3}) {
+    cpu::Workers workers(threads);
+    std::vector<float> prepared(static_cast<std::size_t>(cpu::prepared_patches_weight(g)), 9.0f);
+    cpu::run_prepare_patches_weight(workers, g, weight.data(), prepared.data());
+    std::vector<float> found(expected.size());
+    const Epilogue doubled{[](const void* state, long from, long to) {
+                             float* const all = static_cast<float*>(const_cast<void*>(state));
+                             for (long i = from; i < to; ++i) all[i] *= 2;
+                           },
+                           found.data()};
+    cpu::run_conv2d_prepared_patches(workers, g, batch, input.data(), prepared.data(), found.data(), doubled);
+    double worst = 0;
+    for (std::size_t i = 0; i < found.size(); ++i)
+      worst = std::fmax(worst, std::fabs(double{found[i]} - 2 * expected[i]));
+    CHECK(worst < 1e-5 * std::sqrt(static_cast<double>(g.taps())));
+    if (threads == 1) first = found;
+    CHECK(found == first);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("convolutions with prepared weights agree with the reference", "[cpu][prepared_patches]") {
+  for (const int batch : {1, 3, 17}) {
+    check_prepared({1, 9, 7, 5, 3, 3, 1, 1}, batch);
+    check_prepared({3, 10, 11, 50, 5, 5, 2, 2}, batch);
+    check_prepared({17, 8, 8, 97, 1, 1, 2, 0}, batch);
+    check_prepared({20, 7, 7, 33, 3, 3, 1, 1}, batch);
+    check_prepared({64, 6, 5, 48, 3, 3, 2, 1}, batch);
+    check_prepared({4, 3, 3, 16, 3, 3, 1, 0}, batch);
+  }
+  check_prepared({16, 28, 28, 64, 3, 3, 2, 1}, 33);
+  check_prepared({130, 4, 4, 130, 3, 3, 1, 1}, 5);
+}
