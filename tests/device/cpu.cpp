@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tenet/exec/program.hpp"
+#include "tenet/exec/execution.hpp"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <type_traits>
 
-#include "tenet/exec/program.hpp"
+#include "tenet/exec/execution.hpp"
 
 namespace {
 

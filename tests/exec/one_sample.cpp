@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "../../examples/models/lenet.hpp"
 #include "../support/hybrid.hpp"
 #include "../support/networks.hpp"
 
@@ -68,6 +69,15 @@ TEST_CASE("one sample of a residual network is trained as on the reference", "[o
 
 TEST_CASE("one sample of a transformer is trained as on the reference", "[one_sample]") {
   agrees_with_reference<networks::Transformer, Tokens<4>>();
+}
+
+TEST_CASE("one sample of LeNet is scored as in a batch", "[one_sample]") {
+  Model<LeNet, Image<1, 28, 28>, Cpu<0, 2>> model(3);
+  const auto images = hybrid::random_numbers(5 * 784, 2);
+  const auto scores = model(images.data(), 5);
+  const std::vector<float> batch(scores.begin(), scores.end());
+  for (std::size_t i : {0u, 4u, 1u})
+    CHECK(difference({batch.data() + 10 * i, 10}, model(images.data() + 784 * i)) < 1e-5);
 }
 
 TEST_CASE("the padding between parameters stays zero", "[one_sample]") {

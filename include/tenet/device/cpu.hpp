@@ -10,6 +10,7 @@
 #include <tenet/device/cpu/embedding.hpp>
 #include <tenet/device/cpu/matmul.hpp>
 #include <tenet/device/cpu/one_sample.hpp>
+#include <tenet/device/cpu/one_sample_conv2d.hpp>
 #include <tenet/device/cpu/pool2d.hpp>
 #include <tenet/device/cpu/prepared_conv2d.hpp>
 #include <tenet/device/cpu/random.hpp>
@@ -41,7 +42,9 @@ struct CpuOneSample : CpuKernels {
   using Kernel = void (*)(Executor&, const Arguments&);
 
   static constexpr int lanes = vector_width;
-  static constexpr bool transposes_factor(long columns) { return columns >= vector_width; }
+  static constexpr long prepared_factor_floats(long columns, long inner) {
+    return cpu::prepared_factor_floats(columns, inner);
+  }
   template <Role role, Wiring wiring, KnownRegion region, auto... functions>
   [[gnu::always_inline]] static inline void run_region(const float* const* inputs, float* const* outputs) {
     cpu::run_known_region<role, wiring, region, functions...>(inputs, outputs);

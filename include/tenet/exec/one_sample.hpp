@@ -14,7 +14,7 @@
 namespace tenet {
 
 /// Floating point operations of one sample, and steps, up to which a network counts as small.
-inline constexpr long one_sample_flops = 200'000;
+inline constexpr long one_sample_flops = 1'000'000;
 inline constexpr int one_sample_steps = 80;
 
 template <class Program>

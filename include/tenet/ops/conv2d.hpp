@@ -120,10 +120,16 @@ struct Conv2d : KernelOperation {
   static constexpr long scratch(const auto* executor, Input, Weight) {
     return scratch_conv2d(executor, Known<geometry<Input, Weight>>{});
   }
-  template <class Input, class Weight>
-  static void run(auto& executor, const auto& arguments, Input, Weight) {
-    run_conv2d(executor, Known<geometry<Input, Weight>>{}, arguments.batch, arguments.template operand<float>(0),
-               arguments.template operand<float>(1), arguments.template result<float>(), arguments.epilogue);
+  template <class Input, class Weight, class Executor, class Arguments>
+  static void run(Executor& executor, const Arguments& arguments, Input, Weight) {
+    constexpr Known<geometry<Input, Weight>> g{};
+    const float* const input = arguments.template operand<float>(0);
+    const float* const weight = arguments.template operand<float>(1);
+    float* const result = arguments.template result<float>();
+    if constexpr (batch_is_known<Arguments>)
+      run_conv2d_one_sample(executor, g, input, weight, result);
+    else
+      run_conv2d(executor, g, arguments.batch, input, weight, result, arguments.epilogue);
   }
   template <class Input, class Weight>
   static constexpr auto gradient(auto, auto upstream, Input input, Weight weight) {

@@ -2,7 +2,6 @@
 
 #include <tenet/core/geometry.hpp>
 #include <tenet/ops/instance.hpp>
-#include <tenet/ops/shape.hpp>
 
 /// Products of matrices. A factor has two extents or more; the last two are its rows and columns, those before (and the
 /// batch) count the matrices. A factor that is shared by the whole batch (a weight) is multiplied in one large product.
@@ -78,15 +77,40 @@ constexpr TensorInfo matmul_result(const TensorInfo& lhs, const MatmulShape& sha
   return info;
 }
 
-/// Whether a device multiplies a row by a matrix faster where the matrix need not be transposed meanwhile. A factor
-/// without a batch is then transposed by a step of its own, which a program for inference does once.
+/// Floats of the form in which a device wants the transposed matrix [columns, inner] that a row is multiplied by again
+/// and again; 0: as it is.
 template <class Context>
-constexpr bool transposes_factor([[maybe_unused]] long columns) {
-  if constexpr (requires { Context::Device::transposes_factor(columns); })
-    return Context::Device::transposes_factor(columns);
+constexpr long prepared_factor_floats([[maybe_unused]] const MatmulShape& shape) {
+  if constexpr (!Context::differentiable && requires { Context::Device::prepared_factor_floats(1L, 1L); })
+    return shape.rows == 1 ? Context::Device::prepared_factor_floats(shape.columns, shape.inner) : 0;
   else
-    return false;
+    return 0;
 }
+
+/// The matrix in the device's form: a step that a program for inference runs once.
+template <int Floats>
+struct PrepareFactor : KernelOperation {
+  static constexpr const char* name = "prepare_factor";
+  static constexpr Fixed<Floats> result(auto) { return {}; }
+  template <class Factor>
+  static void run(auto& executor, const auto& arguments, Factor) {
+    run_prepare_factor(executor, rows_of(Factor::info), columns_of(Factor::info), arguments.template operand<float>(0),
+                       arguments.template result<float>());
+  }
+};
+
+/// A row times the transpose of a prepared matrix.
+template <class Result, int Inner>
+struct PreparedMatmul : KernelOperation {
+  static constexpr const char* name = "matmul";
+  static constexpr Result result(auto, auto) { return {}; }
+  static constexpr Cost flops(auto, auto, auto) { return {2 * Result::size * Inner, 0}; }
+  static void run(auto& executor, const auto& arguments, auto, auto) {
+    run_prepared_matmul(executor, Known<static_cast<int>(Result::size)>{}, Known<Inner>{},
+                        arguments.template operand<float>(0), arguments.template operand<float>(1),
+                        arguments.template result<float>());
+  }
+};
 
 template <bool TransposeLhs, bool TransposeRhs>
 struct Matmul;
@@ -184,9 +208,11 @@ constexpr auto matmul(Symbol<Context, A> lhs, Symbol<Context, B> rhs) {
   if constexpr (shape.inner != rhs_inner) {
     mistake::report<Mistake::matmul, A::info, B::info>(lhs.context);
     return Symbol<Context, TypeOf<ops::matmul_result(A::info, shape, shared)>>{lhs.context, lhs.id};
-  } else if constexpr (shared && TransposeRhs && !Context::differentiable &&
-                       ops::transposes_factor<Context>(shape.columns)) {
-    return apply<ops::Matmul<TransposeLhs, false>>(lhs, transpose<0, 1>(rhs));
+  } else if constexpr (shared && TransposeRhs && ops::prepared_factor_floats<Context>(shape) > 0) {
+    using Result = TypeOf<ops::matmul_result(A::info, shape, shared)>;
+    constexpr auto floats = static_cast<int>(ops::prepared_factor_floats<Context>(shape));
+    return apply<ops::PreparedMatmul<Result, static_cast<int>(shape.inner)>>(lhs,
+                                                                             apply<ops::PrepareFactor<floats>>(rhs));
   } else {
     return apply<ops::Matmul<TransposeLhs, TransposeRhs>>(lhs, rhs);
   }

@@ -21,6 +21,21 @@ void check_known() {
   for (std::size_t i = expected.size(); i < found.size(); ++i) CHECK(found[i] == 7.0f);
 }
 
+/// A row times the transpose of a prepared matrix, the memory of which held something else before.
+template <int columns, int inner>
+void check_prepared() {
+  const auto row = random_floats(inner, 1), matrix = random_floats(columns * inner, 2);
+  std::vector<float> expected(columns), found(columns + 16, 7.0f);
+  reference::Serial serial;
+  run_matmul(serial, {1, 1, columns, inner, false, true, 0, 0}, row.data(), matrix.data(), expected.data());
+  cpu::Workers workers(1);
+  std::vector<float> prepared(static_cast<std::size_t>(cpu::prepared_factor_floats(columns, inner)), 9.0f);
+  cpu::run_prepare_factor(workers, columns, inner, matrix.data(), prepared.data());
+  cpu::run_prepared_matmul(workers, Known<columns>{}, Known<inner>{}, row.data(), prepared.data(), found.data());
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(2e-5));
+  for (std::size_t i = expected.size(); i < found.size(); ++i) CHECK(found[i] == 7.0f);
+}
+
 template <long columns, long inner>
 void check_row() {
   check_known<MatmulGeometry{1, 1, columns, inner, false, false, 0, 0}>();
@@ -41,4 +56,13 @@ TEST_CASE("products of one row agree with the reference at odd extents", "[cpu][
   check_row<130, 49>();
   check_known<MatmulGeometry{1, 3, 18, 5, false, true, 0, 0}>();
   check_known<MatmulGeometry{4, 1, 18, 5, false, false, 5, 90}>();
+}
+
+TEST_CASE("prepared factors agree with the reference at odd extents", "[cpu][one_sample]") {
+  static_assert(cpu::prepared_factor_floats(3, 5) == 0);
+  check_prepared<16, 7>();
+  check_prepared<37, 3>();
+  check_prepared<64, 32>();
+  check_prepared<120, 41>();
+  check_prepared<130, 49>();
 }

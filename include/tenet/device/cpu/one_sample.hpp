@@ -82,46 +82,53 @@ template <int size>
     store_partial(row + i, value, size % vector_width);
 }
 
-/// Vectors of sums that are kept in registers: two for each of four columns, as each waits four cycles for the last.
-template <int... V>
-[[gnu::always_inline]] inline void add_scaled(Vector* sum, float scale, const Vector* row,
+/// Columns that are summed at once.
+inline constexpr int panel_columns = 4 * vector_width;
+
+/// `last`: lanes of the last vector that are there.
+template <int last, int... V>
+[[gnu::always_inline]] inline void add_scaled(Vector* sum, float scale, const float* row,
                                               std::integer_sequence<int, V...>) {
-  ((sum[V] += scale * row[V]), ...);
+  constexpr int size = (int{sizeof...(V)} - 1) * vector_width + last;
+  ((sum[V] += scale * load_within<size>(row, V * vector_width)), ...);
 }
 
-/// result[n] = sum over k of x[k] * rows[k * Columns + n] for the columns from `first`, `Vectors` vectors of them.
-template <int Columns, int Inner, int Vectors, int... V>
-[[gnu::always_inline]] inline void weighted_columns(const float* x, const float* rows, float* result, int first,
-                                                    std::integer_sequence<int, V...> vectors) {
-  constexpr int ways = Vectors >= 4 ? 2 : 4;  // independent sums of each column
-  Vector sum[ways][Vectors] = {};
-  const auto step = [&](int k, Vector* to) __attribute__((always_inline)) {
-    const Vector row[]{load_within<Columns>(rows + k * long{Columns}, first + V * vector_width)...};
-    add_scaled(to, x[k], row, vectors);
-  };
+/// result[v] = sum over k of x[k] * rows[k * step + v]: each in two parts, or four where there are few, as a
+/// multiply-add waits four cycles for the one before.
+template <int Inner, int Vectors, int last>
+[[gnu::always_inline]] inline void scaled_rows(const float* x, const float* rows, long step, Vector* result) {
+  constexpr std::make_integer_sequence<int, Vectors> vectors{};
+  constexpr int ways = Vectors >= 4 ? 2 : 4;
+  Vector sum[4][Vectors] = {};
   int k = 0;
-  for (; k + ways <= Inner; k += ways) {
-    step(k, sum[0]);
-    step(k + 1, sum[1]);
+  for (; k + ways <= Inner; k += ways, rows += ways * step) {
+    add_scaled<last>(sum[0], x[k], rows, vectors);
+    add_scaled<last>(sum[1], x[k + 1], rows + step, vectors);
     if constexpr (ways == 4) {
-      step(k + 2, sum[2]);
-      step(k + 3, sum[3]);
+      add_scaled<last>(sum[2], x[k + 2], rows + 2 * step, vectors);
+      add_scaled<last>(sum[3], x[k + 3], rows + 3 * step, vectors);
     }
   }
-  for (; k < Inner; ++k) step(k, sum[0]);
-  if constexpr (ways == 4) ((sum[0][V] += sum[2][V], sum[1][V] += sum[3][V]), ...);
-  (store_within<Columns>(result, first + V * vector_width, sum[0][V] + sum[1][V]), ...);
+  for (; k < Inner; ++k, rows += step) add_scaled<last>(sum[0], x[k], rows, vectors);
+  for (int v = 0; v < Vectors; ++v) result[v] = (sum[0][v] + sum[1][v]) + (sum[2][v] + sum[3][v]);
 }
 
-/// A row times a matrix [Inner, Columns].
-template <int Columns, int Inner>
-inline void row_times_matrix(const float* x, const float* rows, float* result) {
-  constexpr int all = (Columns + vector_width - 1) / vector_width, blocks = all / 4, rest = all % 4;
-  for (int b = 0; b < blocks; ++b)
-    weighted_columns<Columns, Inner, 4>(x, rows, result, b * 4 * vector_width, std::make_integer_sequence<int, 4>{});
-  if constexpr (rest > 0)
-    weighted_columns<Columns, Inner, rest>(x, rows, result, blocks * 4 * vector_width,
-                                           std::make_integer_sequence<int, rest>{});
+/// A row times a matrix [Inner, Columns]; or times one that `run_prepare_factor` has laid out.
+template <int Columns, int Inner, bool prepared>
+inline void row_times_matrix(const float* x, const float* matrix, float* result) {
+  constexpr int whole = Columns / panel_columns, rest = Columns % panel_columns;
+  Vector sum[4];
+  for (int p = 0; p < whole; ++p, result += panel_columns) {
+    scaled_rows<Inner, 4, vector_width>(x, matrix, prepared ? panel_columns : Columns, sum);
+    for (int v = 0; v < 4; ++v) store(result + v * vector_width, sum[v]);
+    matrix += prepared ? Inner * long{panel_columns} : panel_columns;
+  }
+  if constexpr (rest > 0) {
+    constexpr int vectors = (rest + vector_width - 1) / vector_width, last = rest - (vectors - 1) * vector_width;
+    scaled_rows<Inner, vectors, prepared ? vector_width : last>(x, matrix, prepared ? vectors * vector_width : Columns,
+                                                                sum);
+    for (int v = 0; v < vectors; ++v) store_within<rest>(result, v * vector_width, sum[v]);
+  }
 }
 
 /// A row times the transpose of a matrix [Columns, Inner]: scalar products of rows, four at a time. The sums of their
@@ -172,7 +179,7 @@ inline void run_matmul(Workers& workers, Known<g>, const float* lhs, const float
     if constexpr (g.transpose_rhs && inner > 1)
       detail::row_times_transposed<columns, inner>(lhs, rhs, result);
     else
-      detail::row_times_matrix<columns, inner>(lhs, rhs, result);
+      detail::row_times_matrix<columns, inner, false>(lhs, rhs, result);
     epilogue(0, columns);
   } else if constexpr (g.count == 1 && inner == 1) {
     detail::outer_product<rows, columns>(lhs, rhs, result);
@@ -180,6 +187,31 @@ inline void run_matmul(Workers& workers, Known<g>, const float* lhs, const float
   } else {
     run_matmul(workers, g, lhs, rhs, result, epilogue);
   }
+}
+
+/// Floats of a prepared matrix; 0 where it is multiplied as it is: with few columns, scalar products of rows are
+/// faster.
+constexpr long prepared_factor_floats(long columns, long inner) {
+  return columns >= vector_width ? detail::round_up(columns, vector_width) * inner : 0;
+}
+
+/// Lays a matrix [columns, inner] out as its transpose, in panels of columns that are filled up to whole vectors: each
+/// panel is read from its first number to its last.
+inline void run_prepare_factor(Workers&, long columns, long inner, const float* matrix, float* to) {
+  for (long first = 0; first < columns; first += detail::panel_columns) {
+    const long present = columns - first < detail::panel_columns ? columns - first : detail::panel_columns;
+    const long width = detail::round_up(present, vector_width);
+    for (long k = 0; k < inner; ++k)
+      for (long j = 0; j < width; ++j) to[k * width + j] = j < present ? matrix[(first + j) * inner + k] : 0.0f;
+    to += inner * width;
+  }
+}
+
+/// A row times the transpose of a prepared matrix [columns, inner].
+template <int columns, int inner>
+inline void run_prepared_matmul(Workers&, Known<columns>, Known<inner>, const float* row, const float* prepared,
+                                float* result) {
+  detail::row_times_matrix<columns, inner, true>(row, prepared, result);
 }
 
 }  // namespace tenet::cpu
