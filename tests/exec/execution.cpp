@@ -14,10 +14,10 @@ using Predicting = Execution<typename ModelOf<Net, Input, Device>::Inference>;
 using Small = Sequential<Linear<5, 3>, ReLU>;
 
 // Small networks have a program for one sample, where the device offers one; large ones do not.
-static_assert(Predicting<Small, Features<5>, Cpu<>>::has_one_sample);
-static_assert(!Predicting<Small, Features<5>, Reference>::has_one_sample);
-static_assert(Predicting<LeNet, Image<1, 28, 28>, Cpu<>>::has_one_sample);
-static_assert(!Predicting<Sequential<Linear<800, 800>, ReLU>, Features<800>, Cpu<>>::has_one_sample);
+static_assert(Predicting<Small, Features<5>, Cpu<>>::has_one_sample());
+static_assert(!Predicting<Small, Features<5>, Reference>::has_one_sample());
+static_assert(Predicting<LeNet, Image<1, 28, 28>, Cpu<>>::has_one_sample());
+static_assert(!Predicting<Sequential<Linear<800, 800>, ReLU>, Features<800>, Cpu<>>::has_one_sample());
 
 }  // namespace
 

@@ -33,8 +33,8 @@ double difference(std::span<const float> a, std::span<const float> b) {
 template <class Net, class Input>
 void agrees_with_reference() {
   using OnCpu = TrainerOn<Net, Input, Cpu<0, 2>>;
-  static_assert(Execution<typename OnCpu::Training>::has_one_sample);
-  static_assert(Execution<typename OnCpu::Predicting>::has_one_sample);
+  static_assert(Execution<typename OnCpu::Training>::has_one_sample());
+  static_assert(Execution<typename OnCpu::Predicting>::has_one_sample());
   TrainerOn<Net, Input, Reference> reference{{.learning_rate = 0.05f, .momentum = 0.9f}};
   OnCpu cpu{{.learning_rate = 0.05f, .momentum = 0.9f}};
   std::vector<typename Input::Element> inputs;

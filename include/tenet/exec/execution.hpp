@@ -34,18 +34,8 @@ inline constexpr bool has_one_sample = [] {
     return false;
 }();
 
-struct NoExecution {
-  explicit NoExecution(auto&) {}
-};
-
-template <class P, bool = has_one_sample<P>>
-struct OneSampleExecution {
-  using type = NoExecution;
-};
 template <class P>
-struct OneSampleExecution<P, true> {
-  using type = Execution<Program<typename P::Definition::template For<typename P::Kernels::OneSample>>>;
-};
+using OneSampleExecution = Execution<Program<typename P::Definition::template For<typename P::Kernels::OneSample>>>;
 
 }  // namespace detail
 
@@ -56,7 +46,8 @@ class Execution {
  public:
   using Kernels = typename Program::Kernels;
 
-  explicit Execution(typename Kernels::Executor& executor) : executor_(&executor), one_sample_(executor) {
+  explicit Execution(typename Kernels::Executor& executor) : executor_(&executor) {
+    if constexpr (has_one_sample()) one_sample_ = std::make_shared<detail::OneSampleExecution<Program>>(executor);
     fixed_.grow(Program::fixed_floats);
     numbers_.grow(static_cast<long>(Program::numbers.size()));
     if constexpr (requires { executor.reserve_scratch(Program::lowered.scratch); })
@@ -70,7 +61,7 @@ class Execution {
 
   /// Numbers of a run that are not constants: those named `scalar`, and the seed.
   void set_scalars(const float* scalars, std::uint64_t seed) {
-    if constexpr (has_one_sample) one_sample_.set_scalars(scalars, seed);
+    if constexpr (has_one_sample()) one_sample().set_scalars(scalars, seed);
     for_each_number([&](const NumberEntry& entry, float& number) {
       if (entry.source == Source::scalar) number = scalars[entry.index];
       if (entry.source == Source::seed) {
@@ -83,12 +74,12 @@ class Execution {
   /// Where parameters, gradients, buffers and states are.
   void bind(Arena arena, float* memory) {
     arenas_[arena] = memory;
-    if constexpr (has_one_sample) one_sample_.bind(arena, memory);
+    if constexpr (has_one_sample()) one_sample().bind(arena, memory);
   }
   /// Where the inputs of the next run are.
   void give(int index, const void* input) {
     arenas_.inputs[index] = input;
-    if constexpr (has_one_sample) one_sample_.give(index, input);
+    if constexpr (has_one_sample()) one_sample().give(index, input);
   }
 
   /// Which values parameters and buffers have, by a number that changes with them: what is derived from them is kept
@@ -96,14 +87,14 @@ class Execution {
   void use_weights(std::uint64_t version) {
     if (version != version_) is_prepared_ = false;
     version_ = version;
-    if constexpr (has_one_sample) one_sample_.use_weights(version);
+    if constexpr (has_one_sample()) one_sample().use_weights(version);
   }
 
   /// Runs the program.
   void run(int batch) {
-    if constexpr (has_one_sample) {
+    if constexpr (has_one_sample()) {
       ran_one_sample_ = batch == 1;
-      if (batch == 1) return one_sample_.run(1);
+      if (batch == 1) return one_sample().run(1);
     }
     if (batch != arenas_.batch) prepare(batch);
     constexpr int prepared = Program::lowered.prepared_steps, steps = Program::lowered.used.steps;
@@ -119,8 +110,8 @@ class Execution {
 
   /// Result `index` of the last run.
   const float* result(int index) const {
-    if constexpr (has_one_sample)
-      if (ran_one_sample_) return one_sample_.result(index);
+    if constexpr (has_one_sample())
+      if (ran_one_sample_) return one_sample().result(index);
     return static_cast<const float*>(arenas_.at(Program::results[static_cast<std::size_t>(index)]));
   }
 
@@ -128,9 +119,11 @@ class Execution {
   long memory_floats() const { return per_sample_.size() + fixed_.size(); }
 
   /// Whether a batch of one has a program of its own.
-  static constexpr bool has_one_sample = detail::has_one_sample<Program>;
+  static constexpr bool has_one_sample() { return detail::has_one_sample<Program>; }
 
  private:
+  auto& one_sample() const { return *static_cast<detail::OneSampleExecution<Program>*>(one_sample_.get()); }
+
   void prepare(int batch) {
     per_sample_.grow(Program::per_sample_floats * batch);
     arenas_.batch = batch;
@@ -152,7 +145,8 @@ class Execution {
   Arenas arenas_{};
   std::uint64_t version_ = 0;
   bool ran_one_sample_ = false, is_prepared_ = false;
-  [[no_unique_address]] typename detail::OneSampleExecution<Program>::type one_sample_;
+  /// The program for a batch of one. Without its type, so that whoever only names an execution does not compile it.
+  std::shared_ptr<void> one_sample_;
 };
 
 }  // namespace tenet
