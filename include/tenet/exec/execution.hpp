@@ -57,6 +57,7 @@ class Execution {
     });
     arenas_[Arena::fixed] = fixed_.data();
     arenas_[Arena::numbers] = numbers_.data();
+    if constexpr (batch_is_known<typename Kernels::Arguments>) prepare(Kernels::Arguments::batch);
   }
 
   /// Numbers of a run that are not constants: those named `scalar`, and the seed.

@@ -118,7 +118,13 @@ struct Conv2d : KernelOperation {
   }
   template <class Input, class Weight>
   static constexpr long scratch(const auto* executor, Input, Weight) {
-    return scratch_conv2d(executor, Known<geometry<Input, Weight>>{});
+    constexpr Known<geometry<Input, Weight>> g{};
+    const long any = scratch_conv2d(executor, g);
+    if constexpr (requires { scratch_conv2d_one_sample(executor, g); }) {
+      const long one = scratch_conv2d_one_sample(executor, g);
+      return one > any ? one : any;
+    }
+    return any;
   }
   template <class Input, class Weight, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, Input, Weight) {

@@ -70,6 +70,14 @@ constexpr bool long_row_fits(const Conv2dGeometry& g) {
   return g.stride == 1 && convolution_kernel(g) == ConvolutionKernel::few_channels && g.kernel_width <= g.width;
 }
 
+template <Conv2dGeometry g>
+constexpr long scratch_conv2d_one_sample(const Workers* workers, Known<g>) {
+  if constexpr (long_row_fits(g))
+    return detail::LongRow<g>::floats;
+  else
+    return scratch_conv2d(workers, Known<g>{});
+}
+
 /// `run_conv2d` of one sample.
 template <Conv2dGeometry g>
 void run_conv2d_one_sample(Workers& workers, Known<g>, const float* input, const float* weight, float* result) {
