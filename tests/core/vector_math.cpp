@@ -42,6 +42,17 @@ double largest_error(float low, float high, std::uint64_t step, Function functio
   return worst;
 }
 
+/// The largest difference over `count` floats that divide [low, high].
+template <class Function, class Exact>
+double largest_difference(float low, float high, int count, Function function, Exact exact) {
+  double worst = 0;
+  for (int i = 0; i < count; ++i) {
+    const float x = low + (high - low) * static_cast<float>(i) / static_cast<float>(count);
+    worst = std::fmax(worst, std::fabs(function(tenet::broadcast<Vector>(x))[0] - exact(static_cast<double>(x))));
+  }
+  return worst;
+}
+
 template <class Function>
 float at(Function function, float x) {
   const Vector y = function(tenet::broadcast<Vector>(x));
@@ -53,6 +64,8 @@ auto vector_exp = [](Vector x) { return tenet::exp(x); };
 auto vector_log = [](Vector x) { return tenet::log(x); };
 auto vector_tanh = [](Vector x) { return tenet::tanh(x); };
 auto vector_erf = [](Vector x) { return tenet::erf(x); };
+auto vector_normal = [](Vector x) { return tenet::normal_probability(x); };
+auto vector_slope = [](Vector x) { return tenet::gelu_slope(x); };
 auto vector_sigmoid = [](Vector x) { return tenet::sigmoid(x); };
 
 }  // namespace
@@ -69,6 +82,38 @@ TEST_CASE("elementary functions keep their stated errors", "[vector_math]") {
   CHECK(largest_error(
             1e-37f, 3e38f, step, [](Vector x) { return tenet::rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); }) <=
         1.5);
+}
+
+TEST_CASE("exponentials of negative numbers end at 1.6e-38", "[vector_math]") {
+  const auto function = [](Vector x) { return tenet::exp_of_negative(x); };
+  CHECK(largest_error(-87, 0, 1009, function, [](double x) { return std::exp(x); }) <= 1.1);
+  for (const float x : {-88.0f, -1e30f, -infinity}) {
+    CHECK(at(function, x) > 0);
+    CHECK(at(function, x) < 1.7e-38f);
+  }
+  CHECK(at(function, 0) == 1);
+  CHECK(std::isnan(at(function, not_a_number)));
+}
+
+TEST_CASE("the normal distribution and the slope of GELU keep their stated errors", "[vector_math]") {
+  const auto probability = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
+  const auto slope = [&](double x) {
+    return probability(x) + x * std::exp(-0.5 * x * x) / std::sqrt(8 * std::atan(1));
+  };
+  CHECK(largest_difference(-20, 20, 400000, vector_normal, probability) <= 3e-7);
+  CHECK(largest_difference(-20, 20, 400000, vector_slope, slope) <= 3e-7);
+  for (const float x : {0.0f, 0.5f, -3.0f, 6.0f}) {
+    CHECK(tenet::normal_probability(x) == Approx(probability(static_cast<double>(x))).margin(1e-7));
+    CHECK(tenet::gelu_slope(x) == Approx(slope(static_cast<double>(x))).margin(1e-7));
+  }
+  CHECK(at(vector_normal, -5.8f) == 0);  // exactly: it is multiplied by numbers of any size
+  CHECK(at(vector_normal, 5.8f) == 1);
+  CHECK(at(vector_normal, -1e30f) == 0);
+  CHECK(at(vector_normal, infinity) == 1);
+  CHECK(at(vector_slope, infinity) == Approx(1).margin(1e-7));
+  CHECK(at(vector_slope, -1e30f) == Approx(0).margin(1e-7));
+  CHECK(std::isnan(at(vector_normal, not_a_number)));
+  CHECK(std::isnan(at(vector_slope, not_a_number)));
 }
 
 TEST_CASE("elementary functions at the edges", "[vector_math]") {

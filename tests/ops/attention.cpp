@@ -12,6 +12,18 @@ static_assert(std::is_same_v<traced::ResultOf<decltype(attend), Batched<2, 5, 4>
 static_assert(detail::reciprocal_square_root(1) == 1.0f && detail::reciprocal_square_root(64) == 0.125f);
 static_assert(detail::reciprocal_square_root(1 << 20) == 0x1p-10f);
 
+// One kernel, whose gradient is one, too; values of another width go the long way.
+constexpr auto attend_to_shared = [](auto x) {
+  const auto shared = constant(reshape<6, 4>(x), 0.5f);
+  return scaled_dot_product_attention(reshape<6, 4>(x), reshape<6, 4>(x) + shared, narrow<2, 0, 3>(reshape<6, 4>(x)));
+};
+static_assert(traced::operations<traced::Inference<traced::Function<attend_to_shared>, Batched<24>>>("attention") == 0);
+static_assert(traced::operations<traced::Inference<traced::Function<attend_to_shared>, Batched<24>>>("matmul") == 2);
+static_assert(std::is_same_v<traced::ResultOf<decltype(attend_to_shared), Batched<24>>, Batched<6, 3>>);
+
+constexpr auto of_projection = [](auto x) { return self_attention<2>(x); };
+static_assert(std::is_same_v<traced::ResultOf<decltype(of_projection), Batched<5, 24>>, Batched<5, 8>>);
+
 template <bool causal>
 struct Attend {
   Parameter<Fixed<2, 3, 4>, Constant<1>> query, key, value;
@@ -19,9 +31,33 @@ struct Attend {
     return tanh(scaled_dot_product_attention<causal>(x * query.in(x), x + key.in(x), x * value.in(x)));
   }
 };
+template <bool causal>
+struct AttendToAll {  // other keys than queries, no batch
+  Parameter<Fixed<2, 3, 4>, Constant<1>> query;
+  Parameter<Fixed<2, 5, 4>, Constant<1>> key, value;
+  constexpr auto forward(auto x) const {
+    return x * scaled_dot_product_attention<causal>(query.in(x), key.in(x), value.in(x));
+  }
+};
+
+template <bool causal>
+struct AttendToSelf {
+  Parameter<Fixed<3, 12>, Constant<1>> scale, shift;
+  constexpr auto forward(auto x) const { return tanh(self_attention<2, causal>(x * scale.in(x) + shift.in(x))); }
+};
+
+static_assert(traced::operations<traced::Training<AttendToSelf<true>, Batched<3, 12>>>("self_attention_gradient") == 1);
+static_assert(traced::operations<traced::Training<Attend<true>, Batched<2, 3, 4>>>("attention_gradient") == 1);
+static_assert(traced::operations<traced::Training<Attend<true>, Batched<2, 3, 4>>>("matmul") == 0);
 }  // namespace
 
 TEST_CASE("gradients of attention") {
+  law::check_gradients<AttendToAll<false>, Batched<2, 3, 4>>({.low = -2, .high = 2, .step = 5e-3f});
+  law::check_gradients<AttendToAll<true>, Batched<2, 3, 4>>({.low = -2, .high = 2, .step = 5e-3f});
+  law::check_gradients<AttendToSelf<false>, Batched<3, 12>>({.low = -2, .high = 2, .step = 5e-3f});
+  law::check_gradients<AttendToSelf<true>, Batched<3, 12>>({.low = -2, .high = 2, .step = 5e-3f});
+  law::check_gradients<AttendToSelf<true>, Batched<3, 12>, law::WeightedSum, Cpu<>>(
+      {.low = -2, .high = 2, .step = 5e-3f});
   law::check_gradients<Attend<false>, Batched<2, 3, 4>>({.low = -2, .high = 2, .step = 5e-3f});
   law::check_gradients<Attend<true>, Batched<2, 3, 4>>({.low = -2, .high = 2, .step = 5e-3f});
 }

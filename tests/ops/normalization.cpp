@@ -35,6 +35,12 @@ struct Mixed {
   }
 };
 
+struct Rows {
+  Parameter<Fixed<3, 5>, Constant<1>> before;
+  Parameter<Fixed<5>, Constant<1>> weight, bias;
+  constexpr auto forward(auto x) const { return tanh(layer_norm(x * before.in(x), weight.in(x), bias.in(x))); }
+};
+
 struct Variance {
   constexpr auto forward(auto x) const { return x - x + moments<0>(x).variance; }
 };
@@ -43,6 +49,8 @@ struct Variance {
 TEST_CASE("gradients of normalisation") {
   law::check_gradients<Norms, Image<2, 3, 4>>({.step = 2e-3f, .tolerance = 4e-3});
   law::check_gradients<Mixed, Image<2, 3, 4>>({.step = 3e-3f});
+  law::check_gradients<Rows, Batched<3, 5>>({.step = 2e-3f, .tolerance = 4e-3});
+  law::check_gradients<Rows, Batched<3, 5>, law::WeightedSum, Cpu<>>({.step = 2e-3f, .tolerance = 4e-3});
 }
 
 TEST_CASE("the variance is the biased one and does not cancel far from zero") {

@@ -41,6 +41,18 @@ inline Vector exp(Vector x) {
   return power * detail::as_float((half + 127) << 23) * detail::as_float((n - half + 127) << 23);
 }
 
+/// e^x for x <= 0, as in a softmax; 1.1 ulp above -87, and there it stays: 1.6e-38 is as good as 0, and denormal
+/// numbers would cost hundreds of cycles each.
+inline Vector exp_of_negative(Vector x) {
+  x = select(x < -87.0f, broadcast<Vector>(-87.0f), x);  // NaN passes
+  const Vector shifted = x * 1.44269504f + 0x1.8p23f;
+  const VectorMask n = detail::as_bits(shifted) << 23;  // the low bits of the sum are n: they become an exponent
+  const Vector whole = shifted - 0x1.8p23f;
+  const Vector r = (x - whole * 0.693359375f) + whole * 2.12194440e-4f;
+  const Vector q = detail::polynomial(r, 0.001392617612f, 0.008363173075f, 0.04166655466f, 0.1666657703f, 0.5f);
+  return detail::as_float(detail::as_bits((q * r * r + r) + 1.0f) + n);
+}
+
 /// Natural logarithm; 0.9 ulp, denormal arguments included; -infinity at 0, NaN below.
 inline float log(float x) { return std::log(x); }
 inline Vector log(Vector x) {
@@ -88,6 +100,34 @@ inline Vector erf(Vector x) {
                          -0.1100800829f, -0.6318260516f, -1.130233435f, 0.0003201380497f);
   const Vector large = 1.0f - exp(log_erfc);
   return select(size < 1.0f, small, select(x < 0.0f, -large, large));
+}
+
+/// P(X <= x) of a normal X, (1 + erf(x / sqrt 2)) / 2; within 3e-7, and exactly 0 below -5.7 and 1 above 5.7.
+inline float normal_probability(float x) { return 0.5f * (1.0f + std::erf(0.70710678f * x)); }
+inline Vector normal_probability(Vector x) {
+  // 1/2 + x·p(x^2) / q(x^2), with the least largest error up to 5.4; beyond it grows past the bounds.
+  const Vector whole = x * x;
+  const Vector square = select(whole > 29.16f, broadcast<Vector>(29.16f), whole);  // NaN passes all selections
+  const Vector p =
+      detail::polynomial(square, 6.1348077907e-6f, 3.3849099418e-4f, 0.0056962147355f, 0.051927164197f, 0.39894217253f);
+  const Vector q = detail::polynomial(square, 5.1609538332e-7f, 1.2064594194e-4f, 0.0028553218581f, 0.038757752627f,
+                                      0.29682525992f, 1.0f);
+  const Vector odd = x * p / q;
+  const Vector bounded = select(odd > 0.5f, broadcast<Vector>(0.5f), odd);
+  return 0.5f + select(bounded < -0.5f, broadcast<Vector>(-0.5f), bounded);
+}
+
+/// The derivative of x·P(X <= x): P(X <= x) + x·density(x); within 3e-7.
+inline float gelu_slope(float x) { return normal_probability(x) + x * 0.39894228f * std::exp(-0.5f * x * x); }
+inline Vector gelu_slope(Vector x) {
+  x = select(x > 6.0f, broadcast<Vector>(6.0f), x);
+  x = select(x < -6.0f, broadcast<Vector>(-6.0f), x);
+  const Vector square = x * x;
+  const Vector p = detail::polynomial(square, 1.682765749e-8f, 9.0488691740e-7f, 3.4109711123e-5f, 1.9658806559e-4f,
+                                      0.013870887458f, -0.022698609158f, 0.79788458347f);
+  const Vector q = detail::polynomial(square, 1.3024804568e-9f, 3.3307551917e-7f, 1.0240096344e-5f, 2.4373005737e-4f,
+                                      0.0039548934437f, 0.044013500214f, 0.30488467216f, 1.0f);
+  return 0.5f + x * p / q;
 }
 
 /// 1 / (1 + e^-x); 2.5 ulp above -87.3, 0 below -88.73.

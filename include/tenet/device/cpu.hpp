@@ -3,11 +3,13 @@
 #include <cstdlib>
 #include <tenet/core/error.hpp>
 #include <tenet/device/arguments.hpp>
+#include <tenet/device/cpu/attention.hpp>
 #include <tenet/device/cpu/convolution.hpp>
 #include <tenet/device/cpu/copy.hpp>
 #include <tenet/device/cpu/cross_entropy.hpp>
 #include <tenet/device/cpu/element.hpp>
 #include <tenet/device/cpu/embedding.hpp>
+#include <tenet/device/cpu/layer_norm.hpp>
 #include <tenet/device/cpu/matmul.hpp>
 #include <tenet/device/cpu/one_sample.hpp>
 #include <tenet/device/cpu/one_sample_conv2d.hpp>

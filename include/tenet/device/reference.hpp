@@ -1,11 +1,13 @@
 #pragma once
 
 #include <tenet/device/arguments.hpp>
+#include <tenet/device/reference/attention.hpp>
 #include <tenet/device/reference/conv2d.hpp>
 #include <tenet/device/reference/copy.hpp>
 #include <tenet/device/reference/cross_entropy.hpp>
 #include <tenet/device/reference/element.hpp>
 #include <tenet/device/reference/embedding.hpp>
+#include <tenet/device/reference/layer_norm.hpp>
 #include <tenet/device/reference/matmul.hpp>
 #include <tenet/device/reference/pool2d.hpp>
 #include <tenet/device/reference/random.hpp>

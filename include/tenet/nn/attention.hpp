@@ -26,14 +26,8 @@ struct MultiheadAttention {
       mistake::report<Mistake::features, Batched<1, Width>::info, X::info>(x.context, in_proj_weight.slot, number);
       return x;
     } else {
-      constexpr int length = X::info.extents[0], width = Width / Heads;
-      const auto all = matmul<false, true>(x, in_proj_weight.in(x)) + in_proj_bias.in(x);
-      const auto split = [&]<int part>() {  // (length, Width) -> (heads, length, width)
-        return transpose<1, 2>(reshape<length, Heads, width>(narrow<2, part * Width, Width>(all)));
-      };
-      const auto attended = scaled_dot_product_attention<causal>(
-          split.template operator()<0>(), split.template operator()<1>(), split.template operator()<2>());
-      return out_proj(reshape<length, Width>(transpose<1, 2>(attended)));
+      const auto projected = matmul<false, true>(x, in_proj_weight.in(x)) + in_proj_bias.in(x);
+      return out_proj(self_attention<Heads, causal>(projected));
     }
   }
 };

@@ -52,17 +52,14 @@ struct Tanh : ElementOperation {
 struct GeluGradient : ElementOperation {
   static constexpr const char* name = "gelu_gradient";
   static constexpr bool cheap = false;
-  static constexpr auto element(auto x, auto upstream) {
-    const auto probability = 0.5f * (1.0f + erf(0.70710678f * x));
-    return upstream * (probability + x * 0.39894228f * exp(-0.5f * x * x));
-  }
+  static constexpr auto element(auto x, auto upstream) { return upstream * gelu_slope(x); }
 };
 
 /// x·P(X <= x), X normal: the exact form, PyTorch's default (Hendrycks and Gimpel, arXiv 1606.08415).
 struct Gelu : ElementOperation {
   static constexpr const char* name = "gelu";
   static constexpr bool cheap = false;
-  static constexpr auto element(auto x) { return 0.5f * x * (1.0f + erf(0.70710678f * x)); }
+  static constexpr auto element(auto x) { return x * normal_probability(x); }
   static constexpr auto gradient(auto, auto upstream, auto x) {
     return gradients([=] { return apply<GeluGradient>(x, upstream); });
   }

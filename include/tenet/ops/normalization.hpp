@@ -3,8 +3,8 @@
 #include <tenet/ops/functions.hpp>
 #include <tenet/ops/reduce.hpp>
 
-/// The arithmetic of batch norm and layer norm, composed from element-wise operations and sums: their backward passes
-/// are derived, and a device needs no kernel of its own for them.
+/// The arithmetic of batch norm, composed from element-wise operations and sums: its backward pass is derived, and a
+/// device needs no kernel of its own for it. Layer norm has kernels, as its rows fit a cache: one pass over memory.
 namespace tenet {
 namespace ops {
 
@@ -41,7 +41,82 @@ struct Normalize : ElementOperation {
   }
 };
 
+inline constexpr float layer_norm_epsilon = 1e-5f;
+
+/// A tensor as rows that are normalised one by one.
+template <class X>
+struct NormalizedRows {
+  static constexpr int columns = X::info.extents[X::rank - 1];
+  static constexpr long at(long batch) { return X::size / columns * (X::batched ? batch : 1); }
+};
+
+struct LayerNormGradient : KernelOperation {
+  static constexpr const char* name = "layer_norm_gradient";
+  static constexpr bool carries_epilogue = true;
+  template <class X>
+  static constexpr X result(X, auto, auto) {
+    return {};
+  }
+  template <class X>
+  static void run(auto& executor, const auto& arguments, X, auto, auto) {
+    run_layer_norm_gradient(executor, NormalizedRows<X>::at(arguments.batch), NormalizedRows<X>::columns,
+                            layer_norm_epsilon, arguments.template operand<float>(0),
+                            arguments.template operand<float>(1), arguments.template operand<float>(2),
+                            arguments.template result<float>(), arguments.epilogue);
+  }
+};
+
+/// The gradients of weight and bias below each other, (2, columns): one pass makes both.
+struct LayerNormParameters : KernelOperation {
+  static constexpr const char* name = "layer_norm_parameters";
+  template <class X>
+  static constexpr auto result(X, auto) {
+    return Fixed<2, NormalizedRows<X>::columns>{};
+  }
+  template <class X>
+  static void run(auto& executor, const auto& arguments, X, auto) {
+    run_layer_norm_parameters(executor, NormalizedRows<X>::at(arguments.batch), NormalizedRows<X>::columns,
+                              layer_norm_epsilon, arguments.template operand<float>(0),
+                              arguments.template operand<float>(1), arguments.template result<float>());
+  }
+};
+
+/// (x - mean) / sqrt(variance + 1e-5)·weight + bias, mean and (biased) variance of each row.
+struct LayerNormalize : KernelOperation {
+  static constexpr const char* name = "layer_norm";
+  static constexpr bool carries_epilogue = true;
+  template <class X>
+  static constexpr X result(X, auto, auto) {
+    return {};
+  }
+  template <class X>
+  static constexpr Cost flops(X, X, auto, auto) {
+    return X::batched ? Cost{8 * X::size, 0} : Cost{0, 8 * X::size};
+  }
+  template <class X>
+  static void run(auto& executor, const auto& arguments, X, auto, auto) {
+    run_layer_norm(executor, NormalizedRows<X>::at(arguments.batch), NormalizedRows<X>::columns, layer_norm_epsilon,
+                   arguments.template operand<float>(0), arguments.template operand<float>(1),
+                   arguments.template operand<float>(2), arguments.template result<float>(), arguments.epilogue);
+  }
+  static constexpr auto gradient(auto, auto upstream, auto x, auto weight, auto) {
+    const auto parameters = apply<LayerNormParameters>(x, upstream);
+    return gradients([=] { return apply<LayerNormGradient>(x, weight, upstream); },
+                     [=] { return apply<Slice<0, 0, 1>>(parameters); },
+                     [=] { return apply<Slice<0, 1, 1>>(parameters); });
+  }
+};
+
 }  // namespace ops
+
+/// Each row of x, its last dimension, normalised, times weight (columns), plus bias (columns). (Ba, Kiros and Hinton,
+/// arXiv 1607.06450.)
+template <class Context, class X, class Weight>
+constexpr auto layer_norm(Symbol<Context, X> x, Symbol<Context, Weight> weight, Symbol<Context, Weight> bias) {
+  static_assert(X::rank >= 1 && std::is_same_v<Weight, Fixed<X::info.extents[X::rank - 1]>>,
+                "layer_norm(x, weight, bias): weight and bias have as many elements as a row of x");
+  return apply<ops::LayerNormalize>(x, weight, bias);
+}
 
 /// Mean and (biased) variance over the dimensions Dims, kept as extents of 1.
 template <class Symbol_>

@@ -51,9 +51,10 @@ inline void run_correct(Workers& workers, long rows, int classes, const float* l
   detail::run_ranges(workers, rows, classes, [&](long first, long last) {
     for (long r = first; r < last; ++r) {
       const float* row = logits + r * classes;
-      int best = 0;
-      for (int c = 1; c < classes; ++c) best = row[c] > row[best] ? c : best;
-      correct[r] = best == labels[r] ? 1.0f : 0.0f;
+      const bool valid = labels[r] >= 0 && labels[r] < classes;
+      bool best = valid && row[labels[r]] == detail::largest_of_row(row, classes);
+      for (int c = 0; best && c < labels[r]; ++c) best = row[c] != row[labels[r]];
+      correct[r] = best ? 1.0f : 0.0f;
     }
     epilogue(first, last);
   });

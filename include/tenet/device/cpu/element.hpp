@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tenet/core/vector.hpp>
+#include <tenet/device/cpu/lanes.hpp>
 #include <tenet/device/cpu/workers.hpp>
 #include <tenet/device/element.hpp>
 
@@ -11,54 +12,120 @@ namespace tenet::cpu {
 /// Elements of one task of an element-wise region, and of one partial sum.
 inline constexpr long element_grain = 16384;
 
+namespace detail {
+
+/// a / b of numbers that are not negative, in 32 bits where they fit: that takes a third of the time on many machines.
+inline long quotient(long a, long b) {
+  return ((a | b) >> 32) == 0 ? static_cast<long>(static_cast<unsigned>(a) / static_cast<unsigned>(b)) : a / b;
+}
+
+/// The lanes of the last vector; the compiler is told that it is not a whole one.
+inline int rest_of(long left) {
+  if (left >= vector_width) __builtin_unreachable();
+  return static_cast<int>(left);
+}
+
+/// The element of an input that element i of the region reads.
+inline long element_of(const ElementArguments::Input& input, long i) {
+  if (input.count == 0) return i;
+  const long at = input.inner == 1 ? i : quotient(i, input.inner);
+  return at < input.count ? at : at - quotient(at, input.count) * input.count;
+}
+
+// What follows is unrolled by folds, so that all values of a region stay in registers.
+
+/// Where the inputs of a piece lie: data[k][j] for element j. Uniform ones are broadcast once.
+template <Wiring wiring, int... K>
+[[gnu::always_inline]] inline void find_inputs(const ElementArguments& arguments, long i, const float** data,
+                                               Vector* inputs, std::integer_sequence<int, K...>) {
+  ((data[K] = arguments.inputs[K].data + element_of(arguments.inputs[K], i) - (wiring.uniform[K] ? 0 : i)), ...);
+  ((inputs[K] = wiring.uniform[K] ? broadcast<Vector>(*data[K]) : Vector{}), ...);
+}
+
+template <Wiring wiring, int... K>
+[[gnu::always_inline]] inline void load_inputs(const float* const* data, const Vector* uniform, long j, int lanes,
+                                               Vector* inputs, std::integer_sequence<int, K...>) {
+  ((inputs[K] = wiring.uniform[K] ? uniform[K] : load_lanes(data[K] + j, lanes)), ...);
+}
+
+/// Output k of a region.
+template <Wiring wiring, int k>
+[[gnu::always_inline]] inline Vector output_of(const Vector* inputs, const Vector* values) {
+  if constexpr (wiring.output[k] >= 0)
+    return values[wiring.output[k]];
+  else
+    return inputs[-1 - wiring.output[k]];
+}
+
+template <Wiring wiring, int... K>
+[[gnu::always_inline]] inline void store_outputs(const Vector* inputs, const Vector* values, float* const* outputs,
+                                                 long j, int lanes, std::integer_sequence<int, K...>) {
+  ((store_lanes(outputs[K] + j, output_of<wiring, K>(inputs, values), lanes)), ...);
+}
+
+/// The region at the elements j … j + lanes - 1: stores its outputs, or returns what is to be summed.
+template <Role role, Wiring wiring, auto... functions>
+[[gnu::always_inline]] inline Vector region_at(const float* const* data, const Vector* uniform, float* const* outputs,
+                                               long j, int lanes) {
+  Vector inputs[wiring.inputs + 1], values[sizeof...(functions) + 1];
+  load_inputs<wiring>(data, uniform, j, lanes, inputs, std::make_integer_sequence<int, wiring.inputs>{});
+  tenet::detail::evaluate_region<wiring, functions...>(inputs, values);
+  if constexpr (role == Role::store) {
+    store_outputs<wiring>(inputs, values, outputs, j, lanes, std::make_integer_sequence<int, wiring.outputs>{});
+    return Vector{};
+  } else {
+    return output_of<wiring, 0>(inputs, values);
+  }
+}
+
+}  // namespace detail
+
 template <Role role, Wiring wiring, auto... functions>
 void element_range(const ElementArguments& arguments, long first, long last, long stride, long repeat,
                    float* accumulator) {
-  constexpr int input_count = wiring.inputs > 0 ? wiring.inputs : 1;
-  Vector sum = broadcast<Vector>(0.0f);
+  using namespace detail;
+  const float* data[wiring.inputs + 1];
+  Vector uniform[wiring.inputs + 1];
+  float* outputs[max_region_outputs];
+  for (int k = 0; k < wiring.outputs; ++k) outputs[k] = arguments.outputs[k];
+  const long block = arguments.block;
+  Vector sum{}, other{};  // two of them, as an addition takes four cycles
   for (long r = 0; r < repeat; ++r) {
     const long end = last + r * stride;
     for (long i = first + r * stride; i < end;) {
-      const long block_end = i / arguments.block * arguments.block + arguments.block;
+      const long block_end = i < block ? block : quotient(i, block) * block + block;
       const long stop = block_end < end ? block_end : end;
-      const float* data[input_count]{};
-      Vector inputs[input_count];
-      for (int k = 0; k < wiring.inputs; ++k) {
-        const ElementArguments::Input& input = arguments.inputs[k];
-        const long at = input.count ? i / input.inner % input.count : i;
-        data[k] = input.data + at - (wiring.uniform[k] ? 0 : i);
-        if (wiring.uniform[k]) inputs[k] = broadcast<Vector>(*data[k]);
-      }
-      const auto at = [&](long j, int lanes) {
-        for (int k = 0; k < wiring.inputs; ++k)
-          if (!wiring.uniform[k])
-            inputs[k] = lanes == vector_width ? load(data[k] + j) : load_partial(data[k] + j, lanes);
-        Vector values[sizeof...(functions) + 1];
-        tenet::detail::evaluate_region<wiring, functions...>(inputs, values);
-        for (int k = 0; k < wiring.outputs; ++k) {
-          const Vector value = wiring.output[k] >= 0 ? values[wiring.output[k]] : inputs[-1 - wiring.output[k]];
-          if constexpr (role == Role::store) {
-            if (lanes == vector_width)
-              store(arguments.outputs[k] + j, value);
-            else
-              store_partial(arguments.outputs[k] + j, value, lanes);
-          } else if constexpr (role == Role::sum_rows) {
-            float* const to = accumulator + (j - r * stride - first);
-            if (lanes == vector_width)
-              store(to, load(to) + value);
-            else
-              store_partial(to, load_partial(to, lanes) + value, lanes);
-          } else {
-            sum += lanes == vector_width ? value : select(first_lanes(lanes), value, Vector{});
-          }
+      find_inputs<wiring>(arguments, i, data, uniform, std::make_integer_sequence<int, wiring.inputs>{});
+      if constexpr (role == Role::store) {
+        for (; i + vector_width <= stop; i += vector_width)
+          region_at<role, wiring, functions...>(data, uniform, outputs, i, vector_width);
+        if (i < stop) region_at<role, wiring, functions...>(data, uniform, outputs, i, static_cast<int>(stop - i));
+      } else if constexpr (role == Role::sum_rows) {
+        float* const to = accumulator - (r * stride + first);
+        for (; i + vector_width <= stop; i += vector_width)
+          store(to + i, load(to + i) + region_at<role, wiring, functions...>(data, uniform, outputs, i, vector_width));
+        if (const int lanes = rest_of(stop - i); lanes > 0) {
+          const Vector value = region_at<role, wiring, functions...>(data, uniform, outputs, i, lanes);
+          store_partial(to + i, load_partial(to + i, lanes) + value, lanes);
         }
-      };
-      for (; i + vector_width <= stop; i += vector_width) at(i, vector_width);
-      if (i < stop) at(i, static_cast<int>(stop - i));
+      } else {
+        for (; i + 2 * vector_width <= stop; i += 2 * vector_width) {
+          sum += region_at<role, wiring, functions...>(data, uniform, outputs, i, vector_width);
+          other += region_at<role, wiring, functions...>(data, uniform, outputs, i + vector_width, vector_width);
+        }
+        if (i + vector_width <= stop) {
+          sum += region_at<role, wiring, functions...>(data, uniform, outputs, i, vector_width);
+          i += vector_width;
+        }
+        if (const int lanes = rest_of(stop - i); lanes > 0) {
+          const Vector value = region_at<role, wiring, functions...>(data, uniform, outputs, i, lanes);
+          sum += select(first_lanes(lanes), value, Vector{});
+        }
+      }
       i = stop;
     }
   }
-  if constexpr (role == Role::sum) accumulator[0] += horizontal_sum(sum);
+  if constexpr (role == Role::sum) accumulator[0] += horizontal_sum(sum + other);
 }
 
 /// Runs a region over all of its elements.
@@ -70,6 +137,32 @@ inline void run_element(Workers& workers, ElementRange range, const ElementArgum
     range(arguments, first, first + element_grain < arguments.total ? first + element_grain : arguments.total, 0, 1,
           nullptr);
   });
+}
+
+/// result[c] = sum over r < rows of element r * count + c. Tasks are pieces of rows, as long as fits a cache beside
+/// what they are added from, of some rows; sums of the same piece are then added in their order.
+inline void sum_rows(Workers& workers, ElementRange range, const ElementArguments& arguments, long rows, long count,
+                     float* result, Epilogue epilogue) {
+  constexpr long piece = 1024, most_chunks = 64;
+  const long width = count < piece ? count : piece, pieces = (count + piece - 1) / piece;
+  long chunk = (2 * element_grain + width - 1) / width;
+  if (chunk * most_chunks < rows) chunk = (rows + most_chunks - 1) / most_chunks;
+  const long chunks = (rows + chunk - 1) / chunk;
+  float* const partial = chunks > 1 ? workers.workspace(chunks * count) : result;
+  workers.for_each(static_cast<int>(pieces * chunks), [&](int task, int) {
+    const long c = task % pieces * piece, last = c + piece < count ? c + piece : count, row = task / pieces * chunk;
+    float* const to = partial + task / pieces * count;
+    for (long i = c; i < last; ++i) to[i] = 0;
+    range(arguments, row * count + c, row * count + last, count, row + chunk < rows ? chunk : rows - row, to + c);
+    if (chunks == 1) epilogue(c, last);
+  });
+  if (chunks == 1) return;
+  for (long c = 0; c < count; ++c) {
+    float sum = 0;
+    for (long i = 0; i < chunks; ++i) sum += partial[i * count + c];
+    result[c] = sum;
+  }
+  epilogue(0, count);
 }
 
 /// result[c] = sum over i with (i / inner) % count = c; `role` is sum_rows where inner = 1 and count > 1.
@@ -90,19 +183,15 @@ inline void run_reduce(Workers& workers, Role role, ElementRange range, const El
     for (int i = 0; i < chunks; ++i) result[0] += partial[i];
     return epilogue(0, 1);
   }
+  if (role == Role::sum_rows) return sum_rows(workers, range, arguments, outer, count, result, epilogue);
   // Results per task: enough elements to be worth a task.
-  const long each = arguments.total / count;
-  long width = (element_grain + each - 1) / each;
-  if (role == Role::sum_rows && width < 64) width = 64;
-  const long tasks = (count + width - 1) / width;
-  workers.for_each(static_cast<int>(tasks), [&](int task, int) {
+  const long each = arguments.total / count, width = (element_grain + each - 1) / each;
+  workers.for_each(static_cast<int>((count + width - 1) / width), [&](int task, int) {
     const long first = task * width, last = first + width < count ? first + width : count;
-    for (long c = first; c < last; ++c) result[c] = 0;
-    if (role == Role::sum_rows)
-      range(arguments, first, last, count, outer, result + first);
-    else
-      for (long c = first; c < last; ++c)
-        range(arguments, c * inner, (c + 1) * inner, inner * count, outer, &result[c]);
+    for (long c = first; c < last; ++c) {
+      result[c] = 0;
+      range(arguments, c * inner, (c + 1) * inner, inner * count, outer, &result[c]);
+    }
     epilogue(first, last);
   });
 }

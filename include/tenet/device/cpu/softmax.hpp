@@ -3,32 +3,13 @@
 #include <cmath>
 
 #include "tenet/core/vector_math.hpp"
+#include "tenet/device/cpu/lanes.hpp"
 #include "tenet/device/cpu/workers.hpp"
 #include "tenet/device/epilogue.hpp"
 
 namespace tenet::cpu {
 
 namespace detail {
-
-/// Calls visit(offset, lanes) for all vectors of a row, the last one shorter.
-template <class Visit>
-inline void for_each_vector(int columns, Visit visit) {
-  int c = 0;
-  for (; c + vector_width <= columns; c += vector_width) visit(c, vector_width);
-  if (c < columns) visit(c, columns - c);
-}
-
-inline Vector load_lanes(const float* from, int lanes) {
-  return lanes == vector_width ? load(from) : load_partial(from, lanes);
-}
-
-inline void store_lanes(float* to, Vector value, int lanes) {
-  if (lanes == vector_width) {
-    store(to, value);
-  } else {
-    store_partial(to, value, lanes);
-  }
-}
 
 /// Largest element of a row; NaN elements do not count.
 inline float largest_of_row(const float* x, int columns) {
