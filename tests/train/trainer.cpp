@@ -204,6 +204,22 @@ TEST_CASE("a callback that throws ends the training and leaves no factor behind"
   CHECK(trainer.fit(data, quiet()).epochs[0].samples == 20);  // the loader is free again
 }
 
+TEST_CASE("training ends after the epoch that is enough") {
+  Learner trainer;
+  std::vector<int> asked;
+  FitOptions options = quiet(5);
+  options.on_epoch = [&](const EpochReport& report) { asked.push_back(-report.epoch); };
+  options.stop_after = [&](const EpochReport& report) {
+    asked.push_back(report.epoch);
+    return report.epoch == 2;
+  };
+  const FitReport report = trainer.fit(loader(30, 10), options);
+  CHECK(asked == std::vector<int>{-1, 1, -2, 2});
+  CHECK(report.epochs.size() == 2);
+  CHECK_FALSE(report.interrupted);
+  CHECK(trainer.weights().steps() == 6);
+}
+
 TEST_CASE("Ctrl-C ends the training after the step under way") {
   Learner trainer;
   int epochs = 0;

@@ -48,6 +48,8 @@ struct FitOptions {
   /// Called after each step and each epoch.
   std::function<void(long step, const StepResult&)> on_step = {};
   std::function<void(const EpochReport&)> on_epoch = {};
+  /// Asked after each epoch, behind `on_epoch`: true ends the training, as where validation no longer gains.
+  std::function<bool(const EpochReport&)> stop_after = {};
   std::FILE* progress = stderr;  ///< where progress is shown; null: nowhere
 };
 
@@ -194,6 +196,7 @@ struct TrainerOf {
       report.epochs.push_back(done);
       if (!report.interrupted) progress.finish_epoch();
       if (options.on_epoch) options.on_epoch(done);
+      if (options.stop_after && options.stop_after(done)) break;
     }
     return report;
   }
