@@ -31,6 +31,52 @@ TEST_CASE("products agree with the reference for every transposition and odd siz
   }
 }
 
+TEST_CASE("large products agree with the reference however they are cut", "[cpu][matmul]") {
+  using tenet::cpu::detail::MatmulCut;
+  const MatmulGeometry rows_and_columns{1, 257, 300, 129, false, false, 0, 0}, once{1, 2050, 70, 65, false, true, 0, 0},
+      inner{1, 65, 97, 2100, true, false, 0, 0}, wide{1, 33, 1000, 520, true, true, 0, 0};
+  CHECK(MatmulCut(rows_and_columns).tasks() > 1);
+  CHECK(MatmulCut(once).lay_right);
+  CHECK(MatmulCut(inner).inner_blocks > 1);
+  for (const MatmulGeometry& g :
+       {rows_and_columns, once, inner, wide, MatmulGeometry{1, 2500, 1, 1100, false, false, 0, 0},
+        MatmulGeometry{1, 3, 1500, 1030, false, true, 0, 0}})
+    check_product(g);
+}
+
+TEST_CASE("every cut covers the result once", "[cpu][matmul]") {
+  using tenet::cpu::detail::MatmulCut;
+  for (long rows : {1L, 24L, 100L, 2048L})
+    for (long columns : {1L, 64L, 390L, 1000L})
+      for (long inner : {1L, 128L, 2048L})
+        for (int transposed = 0; transposed < 4; ++transposed) {
+          CAPTURE(rows, columns, inner, transposed);
+          const MatmulGeometry g{1, rows, columns, inner, (transposed & 1) != 0, (transposed & 2) != 0, 0, 0};
+          const MatmulCut cut(g);
+          CHECK(cut.first_row(g, 0) == 0);
+          CHECK(cut.first_row(g, cut.row_blocks) == rows);
+          CHECK(cut.first_panel(0) == 0);
+          CHECK(cut.first_panel(cut.column_blocks) == cut.panels.count);
+          CHECK(cut.first_term(g, cut.inner_blocks) == inner);
+          CHECK(cut.tasks() >= 1);
+          CHECK(cut.tasks() <= 8);
+          for (long block = 0; block < cut.column_blocks; ++block)
+            CHECK(cut.first_panel(block) < cut.first_panel(block + 1));
+        }
+}
+
+TEST_CASE("products whose operands lie in one matrix are one product", "[cpu][matmul]") {
+  using tenet::cpu::detail::merged;
+  const MatmulGeometry summed = merged({3, 4, 5, 6, true, false, 24, 30, true}),
+                       shared = merged({3, 4, 5, 6, false, true, 24, 0});
+  CHECK(summed.count == 1);
+  CHECK(summed.inner == 18);
+  CHECK(shared.count == 1);
+  CHECK(shared.rows == 12);
+  CHECK(merged({3, 4, 5, 6, true, false, 24, 0}).count == 3);
+  CHECK(merged({3, 4, 5, 6, true, false, 25, 30, true}).count == 3);
+}
+
 TEST_CASE("batches of products, with own, shared and summed operands", "[cpu][matmul]") {
   for (long count : {2L, 7L, 65L}) {
     for (int transposed = 0; transposed < 4; ++transposed) {

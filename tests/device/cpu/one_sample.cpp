@@ -11,7 +11,7 @@ using namespace tenet;
 template <MatmulGeometry g>
 void check_known() {
   CAPTURE(g.rows, g.columns, g.inner, g.transpose_lhs, g.transpose_rhs);
-  const auto lhs = random_floats(g.rows * g.inner, 1), rhs = random_floats(g.inner * g.columns, 2);
+  const auto lhs = random_floats(g.count * g.rows * g.inner, 1), rhs = random_floats(g.count * g.inner * g.columns, 2);
   std::vector<float> expected(g.result_size()), found(g.result_size() + 16, 7.0f);
   reference::Serial serial;
   run_matmul(serial, g, lhs.data(), rhs.data(), expected.data());

@@ -23,7 +23,9 @@ struct Shape {
   }
   long rows() const { return long{1} * channels * taps_y * taps_x; }
   long columns() const { return samples * grid_height * grid_width; }
-  long padded() const { return padded_floats(grid_height, grid_width, stride, taps_y, taps_x); }
+  long padded(long most = patch_columns) const {
+    return padded_floats(grid_height, grid_width, stride, taps_y, taps_x, most);
+  }
 
   /// Element (row, column) by the definition.
   float element(const std::vector<float>& image, long row, long column) const {
@@ -45,6 +47,8 @@ constexpr Shape shapes[] = {
     {2, 1, 17, 1, 1, 0, 0, 1, 1, 1, 17},  // a plane as one row
     {3, 4, 5, 3, 3, 1, 1, -1, 1, 6, 7},   // taps in reverse, as the gradient by the input has them
     {2, 4, 3, 2, 1, 0, 0, -1, 1, 4, 3},    {2, 3, 3, 2, 2, 5, 5, 1, 1, 2, 2},  // nothing but zeros
+    {3, 9, 41, 3, 3, -1, -1, 1, 2, 5, 21},                                     // rows longer than a vector
+    {2, 9, 40, 1, 1, 0, 0, 1, 2, 5, 20},   {2, 7, 37, 3, 3, -1, -1, 1, 1, 7, 37},
 };
 
 /// The image of a shape: random numbers, none of which is zero.
@@ -59,7 +63,7 @@ struct Part {
   long k0, rows, j0, columns;
 };
 std::vector<Part> parts(const Shape& shape, long most_rows) {
-  const long rows = smaller(shape.rows(), most_rows), columns = smaller(shape.columns(), block_columns);
+  const long rows = smaller(shape.rows(), most_rows), columns = smaller(shape.columns(), patch_columns);
   std::vector<Part> result{{0, rows, 0, columns}};
   if (shape.rows() > 1) result.push_back({1, smaller(rows, shape.rows() - 1), 0, columns});
   if (shape.columns() > 2) result.push_back({rows / 2, rows - rows / 2, 1, smaller(columns, shape.columns() - 2)});
@@ -70,28 +74,25 @@ std::vector<Part> parts(const Shape& shape, long most_rows) {
 
 }  // namespace
 
-TEST_CASE("patches are the image shifted by the taps, each element once", "[cpu][patches]") {
+TEST_CASE("patches are packed as rows", "[cpu][patches]") {
   for (const Shape& shape : shapes) {
     CAPTURE(shape.channels, shape.height, shape.width, shape.taps_y, shape.stride, shape.tap_step);
     const auto image = image_of(shape);
     for (const auto& [k0, rows, j0, columns] : parts(shape, shape.rows())) {
       CAPTURE(k0, rows, j0, columns);
-      std::vector<float> padded(static_cast<std::size_t>(shape.padded()) + 64, untouched);
-      std::vector<int> visits(static_cast<std::size_t>(rows * columns));
+      const auto end = static_cast<std::size_t>(shape.padded(columns));
+      std::vector<float> padded(end + 64, untouched);
+      const long step = columns + tenet::vector_width;
+      std::vector<float> packed(static_cast<std::size_t>(rows * step), untouched);
+      shape.patches(image.data()).pack(k0, rows, j0, columns, PatchPanels::left(step), padded.data(), packed.data());
       long wrong = 0;
-      shape.patches(image.data())
-          .compute(k0, rows, j0, columns, padded.data(),
-                   [&, k0 = k0, j0 = j0, columns = columns](long k, long j, const float* run, long count) {
-                     for (long i = 0; i < count; ++i) {
-                       ++visits[static_cast<std::size_t>(k * columns + j + i)];
-                       wrong += run[i] != shape.element(image, k0 + k, j0 + j + i);
-                     }
-                   });
+      for (long k = 0; k < rows; ++k) {
+        for (long j = 0; j < columns; ++j) {
+          wrong += packed[static_cast<std::size_t>(k * step + j)] != shape.element(image, k0 + k, j0 + j);
+        }
+      }
       CHECK(wrong == 0);
-      for (const int count : visits) wrong += count != 1;
-      CHECK(wrong == 0);
-      for (std::size_t i = static_cast<std::size_t>(shape.padded()); i < padded.size(); ++i)
-        wrong += padded[i] != untouched;
+      for (std::size_t i = end; i < padded.size(); ++i) wrong += padded[i] != untouched;
       CHECK(wrong == 0);  // `padded_floats` is enough
     }
   }
@@ -102,14 +103,15 @@ TEST_CASE("patches are packed as the right operand of a product", "[cpu][patches
     CAPTURE(shape.channels, shape.height, shape.width, shape.taps_y, shape.stride, shape.tap_step);
     const auto image = image_of(shape);
     std::vector<float> padded(static_cast<std::size_t>(shape.padded()));
-    for (const auto& [k0, terms, j0, columns] : parts(shape, block_inner)) {
+    for (const auto& [k0, terms, j0, columns] : parts(shape, patch_terms)) {
       CAPTURE(k0, terms, j0, columns);
-      std::vector<float> packed(static_cast<std::size_t>(block_inner * block_columns), untouched);
+      std::vector<float> packed(static_cast<std::size_t>(patch_terms * patch_columns), untouched);
       RightPatches{shape.patches(image.data()), padded.data()}.pack(k0, terms, j0, columns, packed.data());
       long wrong = 0;
       const float* panel = packed.data();
-      for (long j = 0; j < columns; j += tile_columns) {
-        const long valid = smaller(tile_columns, columns - j), width = round_up(valid, tenet::vector_width);
+      const PanelCut cut(columns);
+      for (long index = 0; index < cut.count; ++index) {
+        const long j = cut.first(index), width = cut.width(index), valid = smaller(width, columns - j);
         for (long k = 0; k < terms; ++k, panel += width)
           for (long u = 0; u < width; ++u)
             wrong += panel[u] != (u < valid ? shape.element(image, k0 + k, j0 + j + u) : 0);
@@ -119,77 +121,24 @@ TEST_CASE("patches are packed as the right operand of a product", "[cpu][patches
   }
 }
 
-TEST_CASE("patches are packed as the left operand of a product", "[cpu][patches]") {
-  for (const Shape& shape : shapes) {
-    CAPTURE(shape.channels, shape.height, shape.width, shape.taps_y, shape.stride, shape.tap_step);
-    const auto image = image_of(shape);
-    std::vector<float> padded(static_cast<std::size_t>(shape.padded()));
-    const long first_row = shape.rows() > 2 ? 2 : 0, rows = smaller(block_rows, shape.rows() - first_row);
-    const long k0 = shape.columns() > 4 ? 3 : 0, terms = smaller(block_inner, shape.columns() - k0);
-    std::vector<float> packed(static_cast<std::size_t>(block_rows * packed_row), untouched);
-    const auto layout =
-        LeftPatches{shape.patches(image.data()), first_row, padded.data()}.pack(0, rows, k0, terms, packed.data());
-    long wrong = 0;
-    for (long i = 0; i < rows; ++i)
-      for (long k = 0; k < terms; ++k) {
-        const long place = i / tile_rows * tile_rows * packed_row + i % tile_rows * layout.row + k * layout.step;
-        wrong += packed[static_cast<std::size_t>(place)] != shape.element(image, first_row + i, k0 + k);
-      }
-    CHECK(wrong == 0);
-  }
-}
-
-TEST_CASE("channels of several samples are packed as the right operand of a product", "[cpu][patches]") {
-  const long channels = tile_columns + 5, positions = 7;
+TEST_CASE("channels are transposed into panels", "[cpu][patches]") {
+  const long channels = wide_columns + 5, positions = 7;
   const auto data = random_floats(samples * channels * positions, 2);
-  const RightChannels right{data.data(), channels * positions, positions};
-  for (const auto& [k0, terms, j0, columns] :
-       {Part{0, samples * positions, 0, channels}, {5, 11, 0, 3}, {6, 1, 0, tile_columns}}) {
-    CAPTURE(k0, terms, j0, columns);
-    std::vector<float> packed(static_cast<std::size_t>(block_inner * block_columns), untouched);
-    right.pack(k0, terms, j0, columns, packed.data());
-    long wrong = 0;
-    const float* panel = packed.data();
-    for (long j = j0; j < j0 + columns; j += tile_columns) {
-      const long valid = smaller(tile_columns, j0 + columns - j), width = round_up(valid, tenet::vector_width);
-      for (long k = k0; k < k0 + terms; ++k, panel += width)
-        for (long u = 0; u < width; ++u) {
-          const long from = (k / positions * channels + j + u) * positions + k % positions;
-          wrong += panel[u] != (u < valid ? data[static_cast<std::size_t>(from)] : 0);
-        }
+  std::vector<float> panels(static_cast<std::size_t>(samples * positions * round_up(channels, tenet::vector_width)),
+                            untouched);
+  const TransposedChannels transposed{panels.data(), channels, positions, samples};
+  for (long n = 0; n < samples; ++n) transposed.fill(data.data() + n * channels * positions, n);
+  CHECK(transposed.cut.count == 2);
+  long wrong = 0;
+  for (long panel = 0; panel < 2; ++panel) {
+    for (long p = 0; p < samples * positions; ++p) {
+      for (long u = 0; u < transposed.cut.width(panel); ++u) {
+        const long channel = transposed.cut.first(panel) + u;
+        const long from = (p / positions * channels + channel) * positions + p % positions;
+        const float expected = channel < channels ? data[static_cast<std::size_t>(from)] : 0;
+        wrong += transposed.at(panel, p)[u] != expected;
+      }
     }
-    CHECK(wrong == 0);
   }
-}
-
-TEST_CASE("weights with exchanged channels take every stride-th tap", "[cpu][patches]") {
-  const tenet::Conv2dGeometry g{5, 8, 8, 3, 4, 3, 2, 1};  // weights [3, 5, 4, 3]
-  const auto weight = random_floats(g.weight_size(), 3);
-  for (const auto& [first_y, first_x] : {std::pair{0, 0}, {1, 0}, {1, 1}}) {
-    const int taps_y = 2, taps_x = first_x == 0 ? 2 : 1;
-    CAPTURE(first_y, first_x);
-    const LeftTransposedWeights left{weight.data(), g, taps_y, taps_x, first_y, first_x};
-    const long all = long{1} * g.out_channels * taps_y * taps_x, i0 = 1, rows = 4, k0 = 1;
-    std::vector<float> packed(static_cast<std::size_t>(block_rows * packed_row), untouched);
-    const auto layout = left.pack(i0, rows, k0, all - k0, packed.data());
-    for (long c = 0; c < rows; ++c)
-      for (long k = 0; k < all - k0; ++k) {
-        const long v = first_x + (k0 + k) % taps_x * g.stride, u = first_y + (k0 + k) / taps_x % taps_y * g.stride;
-        const long o = (k0 + k) / taps_x / taps_y;
-        const long from = ((o * g.channels + i0 + c) * g.kernel_height + u) * g.kernel_width + v;
-        const long place = c / tile_rows * tile_rows * packed_row + c % tile_rows * layout.row + k * layout.step;
-        CHECK(packed[static_cast<std::size_t>(place)] == weight[static_cast<std::size_t>(from)]);
-      }
-  }
-}
-
-TEST_CASE("results of several samples are one matrix of channels", "[cpu][patches]") {
-  float data[3 * 4 * 5];  // three samples of four channels with five positions
-  const ResultChannels result{data, 20, 5};
-  for (long sample = 0; sample < 3; ++sample)
-    for (long channel = 0; channel < 4; ++channel)
-      for (long position = 0; position < 5; ++position) {
-        CHECK(result.at(channel, sample * 5 + position) - data == (sample * 4 + channel) * 5 + position);
-        CHECK(result.run(sample * 5 + position) == 5 - position);
-      }
+  CHECK(wrong == 0);
 }

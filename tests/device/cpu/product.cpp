@@ -1,8 +1,11 @@
 #include "tenet/device/cpu/product.hpp"
 
+#include <algorithm>
+
 #include "../agreement.hpp"
 
 using namespace tenet::cpu::detail;
+using tenet::vector_width;
 
 namespace {
 
@@ -51,8 +54,9 @@ TEST_CASE("products on one thread are exact for whole numbers", "[cpu][product]"
 
 TEST_CASE("products on one thread that do not fit into one block are exact", "[cpu][product]") {
   for (int kind = 0; kind < 8; ++kind) {
-    check_product(block_rows + 3, 5, block_inner + 1, kind & 1, kind & 2, kind & 4);
-    check_product(5, block_columns + 7, 2 * block_inner + 5, kind & 1, kind & 2, kind & 4);
+    check_product(left_block_rows + 3, 5, left_block_terms + 1, kind & 1, kind & 2, kind & 4);
+    check_product(5, 2 * wide_columns + 7, 2 * most_terms + 5, kind & 1, kind & 2, kind & 4);
+    check_product(2 * wide_rows + 1, 2 * wide_columns, most_terms + 1, kind & 1, kind & 2, kind & 4);
   }
 }
 
@@ -76,19 +80,6 @@ TEST_CASE("copies, sums and fills of any length touch nothing else", "[cpu][prod
   }
 }
 
-TEST_CASE("transpositions of any size", "[cpu][product]") {
-  for (const auto& [rows, columns] : {std::pair{1L, 1L}, {1L, 9L}, {4L, 4L}, {5L, 3L}, {8L, 17L}, {19L, 6L}}) {
-    CAPTURE(rows, columns);
-    const long from_row = columns + 2, to_row = rows + 5;
-    const auto from = whole_numbers((rows - 1) * from_row + columns, 4);
-    std::vector<float> to(at(columns * to_row), untouched), expected = to;
-    for (long i = 0; i < rows; ++i)
-      for (long j = 0; j < columns; ++j) expected[at(j * to_row + i)] = from[at(i * from_row + j)];
-    transpose(from.data(), from_row, rows, columns, to.data(), to_row);
-    CHECK(to == expected);
-  }
-}
-
 TEST_CASE("four dot products of any length", "[cpu][product]") {
   for (long inner = 0; inner <= 40; ++inner) {
     CAPTURE(inner);
@@ -104,6 +95,43 @@ TEST_CASE("four dot products of any length", "[cpu][product]") {
   }
 }
 
+TEST_CASE("operands that tiles read in place, and those that they cannot", "[cpu][product]") {
+  alignas(64) static float memory[64 * 16 + 16];
+  CHECK(reads_in_place({memory, 16, 1}, 16));
+  CHECK(!reads_in_place({memory, 16, 1}, 15));
+  CHECK(!reads_in_place({memory, 17, 1}, 16));
+  CHECK(!reads_in_place({memory, 1024, 1}, 16));
+  CHECK(!reads_in_place({memory, 1, 16}, 16));
+  CHECK(!reads_in_place({memory + 1, 16, 1}, 16));
+  for (long rows : {1L, 7L, 20L}) {  // from aligned memory, so that they are read in place
+    CAPTURE(rows);
+    const long columns = 5 * vector_width, inner = 64 * 16 / columns;
+    const auto left = whole_numbers(rows * inner, 1), right = whole_numbers(inner * columns, 2);
+    std::copy(right.begin(), right.end(), memory);
+    std::vector<float> scratch(at(product_scratch)), result(at(rows * columns)), packed = result;
+    product(rows, columns, inner, {left.data(), inner, 1}, {memory, columns, 1}, result.data(), columns, false,
+            scratch.data());
+    std::copy(right.begin(), right.end(), memory + 1);
+    product(rows, columns, inner, {left.data(), inner, 1}, {memory + 1, columns, 1}, packed.data(), columns, false,
+            scratch.data());
+    CHECK(result == packed);
+  }
+}
+
+TEST_CASE("panels share the columns", "[cpu][product]") {
+  for (long columns = 1; columns <= 40 * wide_columns; columns += 7) {
+    CAPTURE(columns);
+    const PanelCut panels(columns);
+    CHECK(panels.first(0) == 0);
+    CHECK(panels.first(panels.count) == round_up(columns, vector_width));
+    for (long panel = 0; panel < panels.count; ++panel) {
+      CHECK(panels.width(panel) > 0);
+      CHECK(panels.width(panel) <= wide_columns);
+      CHECK(panels.first(panel) % vector_width == 0);
+    }
+  }
+}
+
 TEST_CASE("sizes of blocks", "[cpu][product]") {
   CHECK(blocks_of(0, 8) == 0);
   CHECK(blocks_of(1, 8) == 1);
@@ -113,5 +141,4 @@ TEST_CASE("sizes of blocks", "[cpu][product]") {
   CHECK(smaller(2, 3) == 2);
   CHECK(smaller(3, 2) == 2);
   CHECK(block_rows % tile_rows == 0);
-  CHECK(block_columns % tile_columns == 0);
 }

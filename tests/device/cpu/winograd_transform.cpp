@@ -53,7 +53,7 @@ TEST_CASE("panels are as equal as whole vectors allow", "[cpu][winograd]") {
     long next = 0;
     for (long panel = 0; panel < panels.count; ++panel) {
       CHECK(panels.first(panel) == next);
-      CHECK(panels.width(panel) <= tile_columns);
+      CHECK(panels.width(panel) <= wide_columns);
       CHECK(panels.width(panel) + vector_width >= panels.width(0));
       next += panels.width(panel);
     }

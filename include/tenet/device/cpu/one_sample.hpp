@@ -3,7 +3,7 @@
 #include <tenet/core/geometry.hpp>
 #include <tenet/core/vector.hpp>
 #include <tenet/device/cpu/matmul.hpp>
-#include <tenet/device/cpu/samples_last.hpp>
+#include <tenet/device/cpu/transpose.hpp>
 #include <tenet/device/cpu/workers.hpp>
 #include <tenet/device/element.hpp>
 #include <tenet/device/known_region.hpp>

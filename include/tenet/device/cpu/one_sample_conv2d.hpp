@@ -48,7 +48,7 @@ void long_row_tile(const Conv2dGeometry& g, long plane, long width, const float*
       }
     }
   }
-  store_rows<Vectors>(to, to_row, sum, false, rows);
+  store_rows<Vectors>(to, to_row, sum, rows);
 }
 
 template <Conv2dGeometry g, int Rows>

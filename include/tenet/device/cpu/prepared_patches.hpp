@@ -13,20 +13,6 @@ namespace tenet::cpu {
 
 namespace detail {
 
-/// Result channels in panels as wide as a tile; the last is filled up to whole vectors. A panel holds its weights as
-/// [taps][width], the taps in the order ky, kx, channel.
-struct WeightPanels {
-  long out_channels, count;
-
-  constexpr explicit WeightPanels(const Conv2dGeometry& g)
-      : out_channels(g.out_channels), count(blocks_of(g.out_channels, tile_columns)) {}
-  constexpr long first(long panel) const { return panel * tile_columns; }
-  constexpr long width(long panel) const {
-    return smaller(tile_columns, round_up(out_channels - first(panel), vector_width));
-  }
-  constexpr long floats(long taps) const { return taps * (first(count - 1) + width(count - 1)); }
-};
-
 /// How a batch is cut: groups of samples, whose patches fit the caches, rows of patches (positions) into blocks of
 /// whole tiles, and each sample's rows of results into parts that are laid out by one task. A function of shape and
 /// batch.
@@ -80,12 +66,15 @@ inline void lay_patches(const Conv2dGeometry& g, long y0, long y1, const float* 
 }  // namespace detail
 
 /// Floats of prepared weights for `run_conv2d_prepared_patches`.
-constexpr long prepared_patches_weight(const Conv2dGeometry& g) { return detail::WeightPanels(g).floats(g.taps()); }
+constexpr long prepared_patches_weight(const Conv2dGeometry& g) {
+  return g.taps() * detail::round_up(g.out_channels, vector_width);
+}
 
-/// Brings weights [out_channels, channels, kernel_height, kernel_width] into panels.
+/// Brings weights [out_channels, channels, kernel_height, kernel_width] into panels of result channels as wide as a
+/// tile, filled up to whole vectors: [taps][width], the taps in the order ky, kx, channel.
 inline void run_prepare_patches_weight(Workers& workers, const Conv2dGeometry& g, const float* weight, float* to) {
   using namespace detail;
-  const WeightPanels panels(g);
+  const PanelCut panels(g.out_channels);
   const long area = long{1} * g.kernel_height * g.kernel_width;
   auto task = [&](int panel, int) {
     const long first = panels.first(panel), width = panels.width(panel);
@@ -101,7 +90,7 @@ inline void run_prepare_patches_weight(Workers& workers, const Conv2dGeometry& g
 
 /// Floats of scratch a worker for `run_conv2d_prepared_patches`.
 constexpr long scratch_prepared_patches(const Workers*, const Conv2dGeometry& g) {
-  const long staged = detail::staged_floats(g, g.out_height()), sums = 64 * detail::tile_columns;
+  const long staged = detail::staged_floats(g, g.out_height()), sums = 64 * detail::wide_columns;
   return staged > sums ? staged : sums;
 }
 
@@ -111,7 +100,7 @@ inline void run_conv2d_prepared_patches(Workers& workers, const Conv2dGeometry& 
   using namespace detail;
   if (batch == 0) return;
   workers.reserve_scratch(scratch_prepared_patches(&workers, g));
-  const WeightPanels panels(g);
+  const PanelCut panels(g.out_channels);
   const PatchRows cut(g, batch);
   const long positions = g.positions();
   const bool small = batch * g.flops() < inline_flops;
@@ -132,12 +121,10 @@ inline void run_conv2d_prepared_patches(Workers& workers, const Conv2dGeometry& 
       const long count = smaller(cut.block, rows - row0), first = panels.first(panel), width = panels.width(panel);
       const float* const weights = prepared + first * g.taps();
       float* const sums = workers.scratch(worker);
-      for (long k0 = 0; k0 < g.taps(); k0 += block_inner) {
-        const long terms = smaller(block_inner, g.taps() - k0);
-        for (long i = 0; i < count; i += tile_rows)
-          any_tile(static_cast<int>(smaller(tile_rows, count - i)), static_cast<int>(width / vector_width), terms,
-                   patches + (row0 + i) * cut.row_floats + k0, cut.row_floats, 1, weights + k0 * width, width,
-                   sums + i * width, width, k0 > 0);
+      for (long k0 = 0; k0 < g.taps(); k0 += most_terms) {
+        const long terms = smaller(most_terms, g.taps() - k0);
+        tiles(count, static_cast<int>(width / vector_width), terms, patches + row0 * cut.row_floats + k0,
+              cut.row_floats, 1, weights + k0 * width, width, sums, width, k0 > 0);
       }
       const long present = smaller(width, g.out_channels - first);
       for (long row = row0; row < row0 + count;) {  // one sample after the other

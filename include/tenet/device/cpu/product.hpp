@@ -1,28 +1,36 @@
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 
 #include "tenet/device/cpu/tile.hpp"
+#include "tenet/device/cpu/transpose.hpp"
 
-/// Products of matrices on one thread, in blocks packed into scratch memory; nothing is allocated.
+/// Products of matrices on one thread; nothing is allocated.
 ///
-/// The order of additions depends on the shapes only: sums of `block_inner` terms, added in order.
+/// A tile reads its rows of the left operand where they lie, and its panel of the right operand, some vectors wide,
+/// either there or packed. Both come from the second-level cache without loss, so a tile sums as many terms as fit into
+/// it: the result, whose lines are far apart, is touched once. The order of additions depends on the shapes only: sums
+/// of up to `most_terms` terms, added in order.
 namespace tenet::cpu::detail {
 
-/// A block of the right operand that is packed at once; `block_inner` rows of a tile's columns fill the first-level
-/// cache (24 KiB), the packed blocks half a second-level cache.
-inline constexpr long block_inner = 128, block_rows = 128, block_columns = 384;
-/// Distance of packed left rows: not a power of two, whose multiples would compete for the same cache lines.
-inline constexpr long packed_row = block_inner + 16;
-/// Floats of scratch for one product: both packed blocks.
-inline constexpr long product_scratch = block_inner * block_columns + block_rows * packed_row;
+/// Blocks of convolutions: `block_inner` rows of a tile's columns fill the first-level cache (24 KiB).
+inline constexpr long block_inner = 128, block_rows = 128;
+/// Terms of a sum that are added in registers.
+inline constexpr long most_terms = 512;
+/// A left operand that must be transposed is so by blocks.
+inline constexpr long left_block_rows = 256, left_block_terms = 256;
+/// Distance of its rows: not a power of two, whose multiples would compete for the same cache lines.
+constexpr long left_row(long terms) { return (terms + vector_width - 1) / vector_width * vector_width + 16; }
+/// Floats of scratch for one product: a panel of the right operand, and a block of the left one.
+inline constexpr long product_scratch = most_terms * wide_columns + left_block_rows * left_row(left_block_terms);
 
 constexpr long smaller(long a, long b) { return a < b ? a : b; }
 constexpr long blocks_of(long size, long block) { return (size + block - 1) / block; }
 constexpr long round_up(long size, long unit) { return blocks_of(size, unit) * unit; }
 
-/// A matrix in memory: element (i, j) is data[i * row + j * column].
+/// A matrix in memory: element (i, j) is data[i * row + j * column]; one of both distances is 1.
 struct Matrix {
   const float* data;
   long row, column;
@@ -70,157 +78,102 @@ inline void fill_floats(float* to, float value, long count) {
   for (long i = 0; i < count; ++i) to[i] = value;
 }
 
-/// to[j * to_row + i] = from[i * from_row + j] for i < rows, j < columns: 4 x 4 at a time in registers.
-inline void transpose(const float* from, long from_row, long rows, long columns, float* to, long to_row) {
-  typedef float Four __attribute__((vector_size(16)));
-  long i = 0;
-  for (; i + 4 <= rows; i += 4) {
-    const float* source = from + i * from_row;
-    long j = 0;
-    for (; j + 4 <= columns; j += 4, source += 4) {
-      Four a, b, c, d;
-      std::memcpy(&a, source, 16);
-      std::memcpy(&b, source + from_row, 16);
-      std::memcpy(&c, source + 2 * from_row, 16);
-      std::memcpy(&d, source + 3 * from_row, 16);
-      const Four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
-                 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-      const Four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5),
-                 cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-      a = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
-      b = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
-      c = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
-      d = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
-      float* target = to + j * to_row + i;
-      std::memcpy(target, &a, 16);
-      std::memcpy(target + to_row, &b, 16);
-      std::memcpy(target + 2 * to_row, &c, 16);
-      std::memcpy(target + 3 * to_row, &d, 16);
-    }
-    for (; j < columns; ++j, ++source) {
-      for (int u = 0; u < 4; ++u) to[j * to_row + i + u] = source[u * from_row];
-    }
+/// Columns of a right operand in panels: equal shares of its vectors, at most wide_vectors each.
+struct PanelCut {
+  long vectors, count;
+
+  constexpr explicit PanelCut(long columns)
+      : vectors(blocks_of(columns, vector_width)), count(blocks_of(vectors, wide_vectors)) {}
+  constexpr long first(long panel) const { return panel * vectors / count * vector_width; }
+  constexpr long width(long panel) const { return first(panel + 1) - first(panel); }
+};
+
+/// Whether tiles may read a right operand where it lies: whole vectors that cross no cache lines, in rows near enough
+/// to each other for the processor to fetch ahead and for the first-level cache to hold some.
+inline bool reads_in_place(const Matrix& b, long columns) {
+  return b.column == 1 && b.row % vector_width == 0 && b.row <= 400 && columns % vector_width == 0 &&
+         reinterpret_cast<std::uintptr_t>(b.data) % sizeof(Vector) == 0;
+}
+
+/// to [terms, width] = a panel of the right operand, zero beyond its `columns`.
+inline void pack_panel(long terms, long columns, long width, Matrix b, float* to) {
+  if (columns < width) {
+    for (long k = 0; k < terms; ++k) store(to + (k + 1) * width - vector_width, Vector{});
   }
-  for (; i < rows; ++i) {
-    for (long j = 0; j < columns; ++j) to[j * to_row + i] = from[i * from_row + j];
+  if (b.column != 1) return transpose_vectors(b.data, b.column, columns, terms, to, width);
+  for (long k = 0; k < terms; ++k) copy_floats(to + k * width, b.data + k * b.row, columns);
+}
+
+/// c [rows, columns] = (or +=) a [rows, terms] * panel [terms, columns], of which `width` columns may be read.
+[[gnu::noinline]] inline void multiply_panel(long rows, long columns, long width, long terms, const float* a,
+                                             long a_row, const float* panel, long panel_row, float* c, long c_row,
+                                             bool accumulate) {
+  const int vectors = static_cast<int>(width / vector_width);
+  if (columns == width) {
+    tiles(rows, vectors, terms, a, a_row, 1, panel, panel_row, c, c_row, accumulate);
+    return;
+  }
+  float buffer[tile_rows * wide_columns];
+  for (; rows > 0; rows -= tile_rows, a += tile_rows * a_row) {
+    const long height = smaller(tile_rows, rows);
+    tiles(height, vectors, terms, a, a_row, 1, panel, panel_row, buffer, width, false);
+    for (long i = 0; i < height; ++i, c += c_row) {
+      if (accumulate) {
+        add_floats(c, buffer + i * width, columns);
+      } else {
+        copy_floats(c, buffer + i * width, columns);
+      }
+    }
   }
 }
 
-/// Where packed left rows lie: in panels of tile_rows rows, tile_rows * packed_row floats apart; within a panel element
-/// (i, k) is at i * row + k * step.
-struct PackedRows {
-  long row, step;
-};
-
-/// Left operand of `blocked_product` that lies in memory.
-struct LeftMatrix {
-  Matrix matrix;
-
-  /// Packs rows [i0, i0 + rows) by terms [k0, k0 + terms): panels of tile_rows * packed_row floats.
-  PackedRows pack(long i0, long rows, long k0, long terms, float* to) const {
-    const float* from = matrix.data + i0 * matrix.row + k0 * matrix.column;
-    if (matrix.column == 1) {
-      for (long i = 0; i < rows; ++i) copy_floats(to + i * packed_row, from + i * matrix.row, terms);
-      return {packed_row, 1};
-    }
-    for (long i = 0; i < rows; i += tile_rows, to += tile_rows * packed_row) {
-      const long height = smaller(tile_rows, rows - i);
-      const float* source = from + i * matrix.row;
-      if (height == tile_rows && matrix.row == 1) {
-        for (long k = 0; k < terms; ++k) std::memcpy(to + k * tile_rows, source + k * matrix.column, 4 * tile_rows);
-        continue;
-      }
-      for (long k = 0; k < terms; ++k) {
-        for (long u = 0; u < height; ++u) to[k * tile_rows + u] = source[u * matrix.row + k * matrix.column];
-      }
-    }
-    return {1, tile_rows};
+/// The same for a panel of a matrix of rows, which is packed: what the first tile reads it keeps for those below, so
+/// that reading from a far cache and multiplying overlap.
+inline void pack_and_multiply_panel(long rows, long columns, long width, long terms, const float* a, long a_row,
+                                    Matrix b, float* packed, float* c, long c_row, bool accumulate) {
+  if (b.column == 1 && columns == wide_columns && rows >= wide_rows) {
+    packing_tile(terms, a, a_row, b.data, b.row, c, c_row, accumulate, packed);
+    rows -= wide_rows;
+    a += wide_rows * a_row;
+    c += wide_rows * c_row;
+  } else {
+    pack_panel(terms, columns, width, b, packed);
   }
-};
+  multiply_panel(rows, columns, width, terms, a, a_row, packed, width, c, c_row, accumulate);
+}
 
-/// Right operand of `blocked_product` that lies in memory.
-struct RightMatrix {
-  Matrix matrix;
-
-  /// Packs terms [k0, k0 + terms) by columns [j0, j0 + columns): panels of tile_columns, each [terms, width], where the
-  /// last one's width is rounded up to whole vectors and filled with zeros.
-  void pack(long k0, long terms, long j0, long columns, float* to) const {
-    for (long j = j0; j < j0 + columns; j += tile_columns) {
-      const float* from = matrix.data + k0 * matrix.row + j * matrix.column;
-      const long valid = smaller(tile_columns, j0 + columns - j), width = round_up(valid, vector_width);
-      if (valid < width) {
-        for (long k = 0; k < terms; ++k) store(to + k * width + width - vector_width, Vector{});
+/// Panels [first, last) of a product: c [rows, columns] = (or +=) a [rows, inner] * b [inner, columns], where c and b
+/// point to the first column of all. `packed`: all panels as `pack_panel` packs them, one after the other, or null;
+/// then they are packed here, unless tiles may read them in place.
+[[gnu::noinline]] inline void multiply_panels(long rows, long columns, long inner, Matrix a, Matrix b,
+                                              const float* packed, long first, long last, float* c, long c_row,
+                                              bool accumulate, float* scratch) {
+  const bool transposed = a.column != 1, in_place = reads_in_place(b, columns);
+  const long most = transposed ? left_block_terms : most_terms, block = blocks_of(inner, blocks_of(inner, most));
+  const long row_block = transposed ? smaller(rows, left_block_rows) : rows, block_row = left_row(block);
+  const PanelCut panels(columns);
+  float* const packed_left = scratch + most_terms * wide_columns;
+  for (long k0 = 0; k0 < inner; k0 += block) {
+    const long terms = smaller(block, inner - k0);
+    const bool add = accumulate || k0 > 0;
+    for (long i0 = 0; i0 < rows; i0 += row_block) {
+      const long height = smaller(row_block, rows - i0);
+      Matrix left{a.data + i0 * a.row + k0 * a.column, a.row, a.column};
+      if (transposed) {
+        transpose_vectors(left.data, a.column, terms, height, packed_left, block_row);
+        left = {packed_left, block_row, 1};
       }
-      if (matrix.column == 1) {
-        for (long k = 0; k < terms; ++k) copy_floats(to + k * width, from + k * matrix.row, valid);
-      } else if (matrix.row == 1) {
-        transpose(from, matrix.column, valid, terms, to, width);
-      } else {
-        for (long k = 0; k < terms; ++k) {
-          for (long u = 0; u < valid; ++u) to[k * width + u] = from[k * matrix.row + u * matrix.column];
+      for (long panel = first; panel < last; ++panel) {
+        const long j0 = panels.first(panel), width = panels.width(panel), valid = smaller(width, columns - j0);
+        const Matrix right{b.data + k0 * b.row + j0 * b.column, b.row, b.column};
+        float* const to = c + i0 * c_row + j0;
+        if (packed == nullptr && !in_place) {
+          pack_and_multiply_panel(height, valid, width, terms, left.data, left.row, right, scratch, to, c_row, add);
+          continue;
         }
-      }
-      to += terms * width;
-    }
-  }
-};
-
-/// Result of `blocked_product` as a row-major matrix.
-struct ResultMatrix {
-  float* data;
-  long row_step;
-  float* at(long row, long column) const { return data + row * row_step + column; }
-  /// How many columns from this one on lie next to each other.
-  long run(long) const { return block_columns; }
-};
-
-/// result [rows, columns] = (or +=) left [rows, inner] * right [inner, columns]; `scratch` holds `product_scratch`
-/// floats.
-template <class Left, class Right, class Result>
-void blocked_product(long rows, long columns, long inner, const Left& left, const Right& right, const Result& result,
-                     bool accumulate, float* scratch) {
-  float* const packed_right = scratch;
-  float* const packed_left = scratch + block_inner * block_columns;
-  for (long j0 = 0; j0 < columns; j0 += block_columns) {
-    const long width = smaller(block_columns, columns - j0);
-    for (long k0 = 0; k0 < inner || k0 == 0; k0 += block_inner) {
-      const long terms = smaller(block_inner, inner - k0);
-      const bool add = accumulate || k0 > 0;
-      right.pack(k0, terms, j0, width, packed_right);
-      for (long i0 = 0; i0 < rows; i0 += block_rows) {
-        const long height = smaller(block_rows, rows - i0);
-        const PackedRows packed = left.pack(i0, height, k0, terms, packed_left);
-        const float* b = packed_right;
-        for (long j = 0; j < width; j += tile_columns) {
-          const long valid = smaller(tile_columns, width - j), b_step = round_up(valid, vector_width);
-          const int vectors = static_cast<int>(b_step / vector_width);
-          const bool direct = valid == b_step && result.run(j0 + j) >= valid;
-          for (long i = 0; i < height; i += tile_rows) {
-            const int tile_height = static_cast<int>(smaller(tile_rows, height - i));
-            const float* a = packed_left + i * packed_row;
-            if (direct) {
-              float* c = result.at(i0 + i, j0 + j);
-              any_tile(tile_height, vectors, terms, a, packed.row, packed.step, b, b_step, c, result.row_step, add);
-              continue;
-            }
-            float buffer[tile_rows * tile_columns];
-            any_tile(tile_height, vectors, terms, a, packed.row, packed.step, b, b_step, buffer, b_step, false);
-            for (long u = 0; u < valid;) {
-              const long end = smaller(valid, u + result.run(j0 + j + u));
-              float* c = result.at(i0 + i, j0 + j + u);
-              for (int v = 0; v < tile_height; ++v, c += result.row_step) {
-                const float* from = buffer + v * b_step + u;
-                if (add) {
-                  add_floats(c, from, end - u);
-                } else {
-                  copy_floats(c, from, end - u);
-                }
-              }
-              u = end;
-            }
-          }
-          b += terms * b_step;
-        }
+        multiply_panel(height, valid, width, terms, left.data, left.row,
+                       packed == nullptr ? right.data : packed + j0 * inner + k0 * width,
+                       packed == nullptr ? right.row : width, to, c_row, add);
       }
     }
   }
@@ -295,7 +248,7 @@ inline void product(long rows, long columns, long inner, Matrix a, Matrix b, flo
     b.data += whole;
     if (columns == 0) return;
   }
-  blocked_product(rows, columns, inner, LeftMatrix{a}, RightMatrix{b}, ResultMatrix{c, c_row}, accumulate, scratch);
+  multiply_panels(rows, columns, inner, a, b, nullptr, 0, PanelCut(columns).count, c, c_row, accumulate, scratch);
 }
 
 }  // namespace tenet::cpu::detail

@@ -11,6 +11,10 @@ namespace tenet::cpu::detail {
 inline constexpr int tile_rows = vector_width == 16 ? 8 : 4;
 inline constexpr int tile_vectors = 3;
 inline constexpr int tile_columns = tile_vectors * vector_width;
+/// The widest tile is 6 x 4 vectors with 32 registers, 4 x 3 with 16: it loads least, 10 times for 24 multiply-adds.
+inline constexpr int wide_rows = vector_width == 16 ? 6 : 4;
+inline constexpr int wide_vectors = vector_width == 16 ? 4 : 3;
+inline constexpr int wide_columns = wide_vectors * vector_width;
 
 /// Keeps a value in a register: GCC would load it again from memory for each use.
 inline void keep_in_register([[maybe_unused]] Vector& x) {
@@ -42,58 +46,105 @@ template <int Vectors, int... I>
 }
 
 template <int... J>
-[[gnu::always_inline]] inline void store_row(float* c, const Vector* sum, bool accumulate,
-                                             std::integer_sequence<int, J...>) {
-  if (accumulate) {
-    (store(c + J * vector_width, load(c + J * vector_width) + sum[J]), ...);
-  } else {
-    (store(c + J * vector_width, sum[J]), ...);
-  }
+[[gnu::always_inline]] inline void add_row(const float* c, Vector* sum, std::integer_sequence<int, J...>) {
+  ((sum[J] += load(c + J * vector_width)), ...);
 }
 
 template <int Vectors, int... I>
-[[gnu::always_inline]] inline void store_rows(float* c, long c_row, const Vector (*sum)[Vectors], bool accumulate,
+[[gnu::always_inline]] inline void add_rows(const float* c, long c_row, Vector (*sum)[Vectors],
+                                            std::integer_sequence<int, I...>) {
+  (add_row(c + I * c_row, sum[I], std::make_integer_sequence<int, Vectors>{}), ...);
+}
+
+template <int... J>
+[[gnu::always_inline]] inline void store_row(float* c, const Vector* sum, std::integer_sequence<int, J...>) {
+  (store(c + J * vector_width, sum[J]), ...);
+}
+
+template <int Vectors, int... I>
+[[gnu::always_inline]] inline void store_rows(float* c, long c_row, const Vector (*sum)[Vectors],
                                               std::integer_sequence<int, I...>) {
-  (store_row(c + I * c_row, sum[I], accumulate, std::make_integer_sequence<int, Vectors>{}), ...);
+  (store_row(c + I * c_row, sum[I], std::make_integer_sequence<int, Vectors>{}), ...);
+}
+
+template <int... J>
+[[gnu::always_inline]] inline void fetch_row(const float* c, std::integer_sequence<int, J...>) {
+  (__builtin_prefetch(c + J * vector_width, 1), ...);
+}
+
+/// `tile`; if `packs`, the vectors of b are written to `packed`, one row after the other.
+template <int Rows, int Vectors, bool packs>
+[[gnu::always_inline]] inline void multiply_tile(long inner, const float* a, long a_row, long a_step, const float* b,
+                                                 long b_step, float* c, long c_row, bool accumulate, float* packed) {
+  constexpr std::make_integer_sequence<int, Rows> rows{};
+  constexpr std::make_integer_sequence<int, Vectors> vectors{};
+  Vector sum[Rows][Vectors] = {};
+  const long part = inner / (2 * Rows);
+  for (int i = 0; i <= Rows; ++i) {  // the lines of the result come to the first cache while the first half is summed
+    if (i < Rows) fetch_row(c + i * c_row, vectors);
+    for (long k = i < Rows ? part : inner - Rows * part; k > 0; --k, a += a_step, b += b_step) {
+      Vector right[Vectors];
+      load_right(b, right, vectors);
+      if constexpr (packs) {
+        store_row(packed, right, vectors);
+        packed += Vectors * vector_width;
+      }
+      multiply_rows<Vectors>(a, a_row, right, sum, rows);
+    }
+  }
+  if (accumulate) add_rows<Vectors>(c, c_row, sum, rows);
+  store_rows<Vectors>(c, c_row, sum, rows);
 }
 
 /// c [Rows, Vectors * vector_width] = (or +=) the sum over k < inner of a[i * a_row + k * a_step] * b[k * b_step + j].
 template <int Rows, int Vectors>
 void tile(long inner, const float* a, long a_row, long a_step, const float* b, long b_step, float* c, long c_row,
           bool accumulate) {
-  constexpr std::make_integer_sequence<int, Rows> rows{};
-  constexpr std::make_integer_sequence<int, Vectors> vectors{};
-  Vector sum[Rows][Vectors] = {};
-  for (long k = 0; k < inner; ++k, a += a_step, b += b_step) {
-    Vector right[Vectors];
-    load_right(b, right, vectors);
-    multiply_rows<Vectors>(a, a_row, right, sum, rows);
-  }
-  store_rows<Vectors>(c, c_row, sum, accumulate, rows);
+  multiply_tile<Rows, Vectors, false>(inner, a, a_row, a_step, b, b_step, c, c_row, accumulate, nullptr);
+}
+
+/// The highest tile of wide_vectors; what it reads of b is kept in `packed` for the tiles below it.
+inline void packing_tile(long inner, const float* a, long a_row, const float* b, long b_step, float* c, long c_row,
+                         bool accumulate, float* packed) {
+  multiply_tile<wide_rows, wide_vectors, true>(inner, a, a_row, 1, b, b_step, c, c_row, accumulate, packed);
 }
 
 using Tile = void (*)(long, const float*, long, long, const float*, long, float*, long, bool);
 
-/// The tiles of 1, 2, 4 and 8 rows, each of 1, 2 and 3 vectors.
-inline constexpr Tile tile_choices[4][tile_vectors] = {{tile<1, 1>, tile<1, 2>, tile<1, 3>},
-                                                       {tile<2, 1>, tile<2, 2>, tile<2, 3>},
-                                                       {tile<4, 1>, tile<4, 2>, tile<4, 3>},
-                                                       {tile<tile_rows, 1>, tile<tile_rows, 2>, tile<tile_rows, 3>}};
+/// The tiles of 1, 2, 4 and more rows, each of 1 vector and more.
+inline constexpr Tile tile_choices[4][wide_vectors] = {
+#if defined(__AVX512F__)
+    {tile<1, 1>, tile<1, 2>, tile<1, 3>, tile<1, 4>},
+    {tile<2, 1>, tile<2, 2>, tile<2, 3>, tile<2, 4>},
+    {tile<4, 1>, tile<4, 2>, tile<4, 3>, tile<4, 4>},
+    {tile<8, 1>, tile<8, 2>, tile<8, 3>, tile<6, 4>},
+#else
+    {tile<1, 1>, tile<1, 2>, tile<1, 3>},
+    {tile<2, 1>, tile<2, 2>, tile<2, 3>},
+    {tile<4, 1>, tile<4, 2>, tile<4, 3>},
+    {tile<4, 1>, tile<4, 2>, tile<4, 3>},
+#endif
+};
+
+/// Like `tile`, for any number of rows and up to `wide_vectors` vectors.
+inline void tiles(long rows, int vectors, long inner, const float* a, long a_row, long a_step, const float* b,
+                  long b_step, float* c, long c_row, bool accumulate) {
+  const long most = vectors > tile_vectors ? wide_rows : tile_rows;
+  while (rows > 0) {
+    // 8 rows are 4 + 4, not 6 + 2, as flat tiles wait for their sums.
+    const int kind = rows >= most && (most != 6 || rows != 8) ? 3 : rows >= 4 ? 2 : rows >= 2 ? 1 : 0;
+    const long height = kind == 3 ? most : 1 << kind;
+    tile_choices[kind][vectors - 1](inner, a, a_row, a_step, b, b_step, c, c_row, accumulate);
+    a += height * a_row;
+    c += height * c_row;
+    rows -= height;
+  }
+}
 
 /// Like `tile`, for any number of rows <= tile_rows: 7 rows are 4 + 2 + 1.
 inline void any_tile(int rows, int vectors, long inner, const float* a, long a_row, long a_step, const float* b,
                      long b_step, float* c, long c_row, bool accumulate) {
-  if (rows == tile_rows) {
-    tile_choices[3][vectors - 1](inner, a, a_row, a_step, b, b_step, c, c_row, accumulate);
-    return;
-  }
-  for (int kind = 2; rows > 0; --kind) {
-    if ((rows & (1 << kind)) == 0) continue;
-    tile_choices[kind][vectors - 1](inner, a, a_row, a_step, b, b_step, c, c_row, accumulate);
-    a += (1 << kind) * a_row;
-    c += (1 << kind) * c_row;
-    rows -= 1 << kind;
-  }
+  tiles(rows, vectors, inner, a, a_row, a_step, b, b_step, c, c_row, accumulate);
 }
 
 }  // namespace tenet::cpu::detail

@@ -42,7 +42,7 @@ inline void transform_weights(const Conv2dGeometry& g, const float* weight, bool
   const long out_step = exchange ? 9 : 9L * g.channels, in_step = exchange ? 9L * g.out_channels : 9;
   constexpr long most = 8;
   const long chunk = exchange ? 1 : most;    // channels whose taps lie together
-  float taps[most * 9 * tile_columns] = {};  // [chunk, 9, width], zero beyond the last result channel
+  float taps[most * 9 * wide_columns] = {};  // [chunk, 9, width], zero beyond the last result channel
   weight += first * out_step + k0 * in_step;
   for (long k = 0; k < terms; ++k, to += width) {
     const float* const own = taps + k % chunk * 9 * width;
@@ -60,19 +60,19 @@ inline void transform_weights(const Conv2dGeometry& g, const float* weight, bool
 
 /// The products of one point with one panel of weights: to [tiles, width] = (or +=) from [tiles, terms] * weights
 /// [terms, width], where `from` and `to` are those of the first tile.
-inline void multiply_panel(long terms, long width, long count, const float* from, const WinogradTiles& from_tiles,
+inline void multiply_tiles(long terms, long width, long count, const float* from, const WinogradTiles& from_tiles,
                            const float* weights, float* to, const WinogradTiles& to_tiles, bool accumulate) {
   const long from_step = from_tiles.group_step(0), from_row = from_tiles.row_step(0);
   const long to_step = to_tiles.group_step(0), to_row = to_tiles.row_step(0);
-  for (; count > 0; count -= tile_rows, from += from_step, to += to_step) {
-    any_tile(static_cast<int>(smaller(tile_rows, count)), static_cast<int>(width / vector_width), terms, from, from_row,
-             1, weights, width, to, to_row, accumulate);
+  for (; count > 0; count -= from_tiles.group, from += from_step, to += to_step) {
+    tiles(smaller(from_tiles.group, count), static_cast<int>(width / vector_width), terms, from, from_row, 1, weights,
+          width, to, to_row, accumulate);
   }
 }
 
 /// Channels whose weights to one panel are transformed at once: they stay in the second-level cache.
 inline constexpr long winograd_weight_channels = 64,
-                      winograd_weight_block = winograd_weight_channels * tile_columns + 16;
+                      winograd_weight_block = winograd_weight_channels * wide_columns + 16;
 
 /// The products of one panel at all points, with weights transformed on the way into `scratch`.
 inline void multiply_weights(const Conv2dGeometry& g, long first, long width, long count, const float* from,
@@ -82,7 +82,7 @@ inline void multiply_weights(const Conv2dGeometry& g, long first, long width, lo
     const long terms = smaller(winograd_weight_channels, g.channels - k0);
     transform_weights(g, weight, exchange, first, width, k0, terms, scratch, winograd_weight_block);
     for (long point = 0; point < winograd_products; ++point) {
-      multiply_panel(terms, width, count, from + point * from_tiles.point_step(0) + k0, from_tiles,
+      multiply_tiles(terms, width, count, from + point * from_tiles.point_step(0) + k0, from_tiles,
                      scratch + point * winograd_weight_block, to + point * to_tiles.point_step(0) + first, to_tiles,
                      k0 > 0);
     }
@@ -98,7 +98,7 @@ inline void multiply_point(const Conv2dGeometry& g, long point, long count, cons
   for (long panel = 0; panel < panels.count; ++panel) {
     const long first = panels.first(panel), width = panels.width(panel);
     for (long k0 = 0; k0 < g.channels; k0 += block_inner) {
-      multiply_panel(smaller(block_inner, g.channels - k0), width, count, from + point * from_tiles.point_step(0) + k0,
+      multiply_tiles(smaller(block_inner, g.channels - k0), width, count, from + point * from_tiles.point_step(0) + k0,
                      from_tiles, weights + first * g.channels + k0 * width, to + point * to_tiles.point_step(0) + first,
                      to_tiles, k0 > 0);
     }
@@ -133,7 +133,8 @@ constexpr long scratch_winograd(const Workers*, const Conv2dGeometry& g) {
   const WinogradCut cut(g, 1, WinogradPlan::tiles_within(g, WinogradPlan::shared_floats));
   const long tiles = larger(cut.tiles_x, WinogradPlan::tiles_within(g, WinogradPlan::shared_floats));
   return larger(staging_winograd(g, cut.rows), winograd_products * winograd_weight_block) +
-         WinogradTiles::groups(g.channels).floats(tiles) + WinogradTiles::groups(g.out_channels).floats(tiles);
+         WinogradTiles::groups(g.channels, winograd_rows(g.out_channels)).floats(tiles) +
+         WinogradTiles::groups(g.out_channels, winograd_rows(g.out_channels)).floats(tiles);
 }
 
 /// Floats of the transformed weights.
@@ -147,7 +148,8 @@ inline void run_winograd_weights(Workers& workers, const Conv2dGeometry& g, cons
                                  bool exchange = false) {
   using namespace detail;
   const WinogradPanels panels(g.out_channels);
-  const long part = winograd_weight_channels, parts = blocks_of(g.channels, part);
+  constexpr long part = 16;
+  const long parts = blocks_of(g.channels, part);
   auto task = [&](int index, int) {
     const long first = panels.first(index / parts), width = panels.width(index / parts), k0 = index % parts * part;
     transform_weights(g, weight, exchange, first, width, k0, smaller(part, g.channels - k0),
@@ -166,7 +168,9 @@ inline void run_winograd(Workers& workers, const Conv2dGeometry& g, int batch, c
   const WinogradPlan plan(g, batch, transformed == nullptr);
   const WinogradCut& cut = plan.cut;
   const WinogradPanels panels(g.out_channels);
-  const WinogradTiles in = WinogradTiles::groups(g.channels), out = WinogradTiles::groups(g.out_channels);
+  const long together = winograd_rows(g.out_channels);
+  const WinogradTiles in = WinogradTiles::groups(g.channels, together);
+  const WinogradTiles out = WinogradTiles::groups(g.out_channels, together);
   const long staging = larger(staging_winograd(g, cut.rows), winograd_products * winograd_weight_block);
   auto read = [&](const WinogradUnit& unit, float* tiles, float* scratch) {
     transform_unit<InputTransform>(g.channels, g.height, g.width, g.padding, unit, cut.tiles_x, input, tiles, in,
@@ -238,14 +242,16 @@ inline void run_winograd_conv2d_at_once(Workers& workers, const Conv2dGeometry& 
 namespace detail {
 
 /// How the gradient by the weight is cut: blocks of tiles, which are transformed as a whole, large enough that adding
-/// to the sums costs little beside them; then the products. A task of those is one of the 36 points, so that
-/// transformed tiles are read once a block; or, where the sums are large, one panel of channels by one of result
-/// channels, whose 36 sums stay in the second-level cache for their transform.
+/// to the sums costs little beside them; then the products. Where the sums are small, a task is a part of the blocks,
+/// with sums of its own, so that tiles stay in the cache of one core; else one of the 36 points, so that transformed
+/// tiles are read once a block; or, where the sums are large, one panel of channels by one of result channels, whose 36
+/// sums stay in the second-level cache for their transform.
 struct WinogradWeightCut {
   WinogradPanels rows, columns;
-  long most_tiles;
+  long most_tiles, most_parts;
   bool by_points;
-  static constexpr long step = tile_columns * tile_columns + 16, sums = winograd_products * step;  // floats of a task
+  static constexpr long step = wide_columns * wide_columns + 16,
+                        sums = winograd_products * step;  // floats of a task
 
   constexpr explicit WinogradWeightCut(const Conv2dGeometry& g)
       : rows(g.channels),
@@ -253,21 +259,25 @@ struct WinogradWeightCut {
         most_tiles(larger(larger((1 << 18) / winograd_products, long{1} * g.channels * g.out_channels / 2) /
                               (g.channels + g.out_channels),
                           32)),
-        by_points(rows.count * columns.count <= 36) {}
+        most_parts(tasks() * sums <= 1 << 20 ? 4 : 1),
+        by_points(tasks() <= 36) {}
   constexpr long tasks() const { return rows.count * columns.count; }
+  /// Floats of the transformed tiles of a block.
+  constexpr long tiles_floats(const Conv2dGeometry& g) const {
+    const long tiles = larger(most_tiles, blocks_of(g.out_width(), winograd_out));
+    return WinogradTiles::by_panels(g.channels, tiles).floats(tiles) +
+           WinogradTiles::by_panels(g.out_channels, tiles).floats(tiles);
+  }
 };
 
 /// The products of one point for one panel of channels with one of result channels: sums [rows, columns] = (or +=) the
 /// transposed inputs [rows, tiles] * gradients [tiles, columns].
-inline void multiply_weight_gradient(long rows, long columns, long tiles, const float* inputs, const float* gradients,
+inline void multiply_weight_gradient(long rows, long columns, long count, const float* inputs, const float* gradients,
                                      float* sums, bool accumulate) {
-  for (long tile = 0; tile < tiles; tile += block_inner) {
-    const long terms = smaller(block_inner, tiles - tile);
-    for (long i = 0; i < rows; i += tile_rows) {
-      any_tile(static_cast<int>(smaller(tile_rows, rows - i)), static_cast<int>(columns / vector_width), terms,
-               inputs + tile * rows + i, 1, rows, gradients + tile * columns, columns, sums + i * columns, columns,
-               accumulate || tile > 0);
-    }
+  for (long tile = 0; tile < count; tile += block_inner) {
+    const long terms = smaller(block_inner, count - tile);
+    tiles(rows, static_cast<int>(columns / vector_width), terms, inputs + tile * rows, 1, rows,
+          gradients + tile * columns, columns, sums, columns, accumulate || tile > 0);
   }
 }
 
@@ -278,7 +288,7 @@ inline void write_weight_gradient(const Conv2dGeometry& g, long channels, long c
   constexpr long chunk = 8;
   for (long c0 = 0; c0 < channels; c0 += chunk) {
     const long count = smaller(chunk, channels - c0);
-    float taps[chunk * 9 * tile_columns];
+    float taps[chunk * 9 * wide_columns];
     for (long c = 0; c < count; ++c) {
       for (long o = 0; o < columns; o += vector_width) {
         const float* const from = sums + (c0 + c) * columns + o;
@@ -297,16 +307,15 @@ inline void write_weight_gradient(const Conv2dGeometry& g, long channels, long c
 /// Floats of scratch a worker for `run_winograd_weight_gradient`.
 constexpr long scratch_winograd_weight_gradient(const Workers*, const Conv2dGeometry& g) {
   const detail::WinogradWeightCut cut(g);
-  return detail::larger(detail::staging_winograd(g, detail::WinogradCut(g, 1, cut.most_tiles).rows), cut.sums);
+  const long staging = detail::staging_winograd(g, detail::WinogradCut(g, 1, cut.most_tiles).rows);
+  return cut.most_parts > 1 ? staging + cut.tiles_floats(g) : detail::larger(staging, cut.sums);
 }
 
 /// Floats of `workspace` for `run_winograd_weight_gradient`: transformed tiles and the sums of their products.
 constexpr long workspace_winograd_weight_gradient(const Conv2dGeometry& g) {
   using namespace detail;
   const WinogradWeightCut cut(g);
-  const long tiles = larger(cut.most_tiles, blocks_of(g.out_width(), winograd_out));
-  return WinogradTiles::by_panels(g.channels, tiles).floats(tiles) +
-         WinogradTiles::by_panels(g.out_channels, tiles).floats(tiles) + cut.tasks() * cut.sums;
+  return (cut.most_parts > 1 ? 0 : cut.tiles_floats(g)) + cut.most_parts * cut.tasks() * cut.sums;
 }
 
 /// The gradient of `run_conv2d` by its weight, summed over the batch.
@@ -319,53 +328,96 @@ inline void run_winograd_weight_gradient(Workers& workers, const Conv2dGeometry&
   const WinogradCut cut(g, batch, weights.most_tiles);
   const WinogradTiles in = WinogradTiles::by_panels(g.channels, cut.most_tiles());
   const WinogradTiles out = WinogradTiles::by_panels(g.out_channels, cut.most_tiles());
-  float* const inputs = workspace;
-  float* const gradients = inputs + in.floats(cut.most_tiles());
-  float* const sums = gradients + out.floats(cut.most_tiles());
+  const long parts_of_blocks = smaller(weights.most_parts, cut.blocks), all_sums = weights.tasks() * weights.sums;
+  float* const sums = workspace + (weights.most_parts > 1 ? 0 : weights.tiles_floats(g));
   const bool small = batch * g.flops() < inline_flops, at_once = cut.blocks == 1 && !weights.by_points;
-  auto write_task = [&](int index, int worker) {
-    const long row = index % weights.rows.count, column = index / weights.rows.count;
-    const long c = weights.rows.first(row), o = weights.columns.first(column), columns = weights.columns.width(column);
-    write_weight_gradient(
-        g, smaller(weights.rows.width(row), g.channels - c), columns, smaller(columns, g.out_channels - o),
-        at_once ? workers.scratch(worker) : sums + index * weights.sums, weight_gradient + (o * g.channels + c) * 9);
+  /// Writes channels [c0, c0 + channels) of a task's sums.
+  auto write = [&](long task, const float* own, long c0, long channels) {
+    const long row = task % weights.rows.count, column = task / weights.rows.count;
+    const long c = weights.rows.first(row) + c0, o = weights.columns.first(column);
+    const long columns = weights.columns.width(column);
+    write_weight_gradient(g, smaller(channels, g.channels - c), columns, smaller(columns, g.out_channels - o),
+                          own + c0 * columns, weight_gradient + (o * g.channels + c) * 9);
   };
-  for (long block = 0; block < cut.blocks; ++block) {
-    const long samples = samples_of(cut, block, batch), tiles = tiles_of(cut, block, batch);
-    const long parts = samples >= 8 ? 1 : smaller(blocks_of(8, samples), cut.rows), units = samples * parts;
-    auto read_task = [&](int index, int worker) {
-      const WinogradUnit unit = unit_of(cut, block, parts, index % units);
-      if (index < units) {
-        transform_unit<InputTransform>(g.channels, g.height, g.width, g.padding, unit, cut.tiles_x, input, inputs, in,
-                                       workers.scratch(worker));
-      } else {
-        transform_unit<ResultGradientTransform>(g.out_channels, g.out_height(), g.out_width(), 0, unit, cut.tiles_x,
-                                                gradient_of_result, gradients, out, workers.scratch(worker));
+  /// Transforms unit `index` of a block: first those of the input, then those of the gradient.
+  auto read = [&](long block, long parts, long index, float* inputs, float* scratch) {
+    const long units = samples_of(cut, block, batch) * parts;
+    const WinogradUnit unit = unit_of(cut, block, parts, index % units);
+    if (index < units) {
+      transform_unit<InputTransform>(g.channels, g.height, g.width, g.padding, unit, cut.tiles_x, input, inputs, in,
+                                     scratch);
+    } else {
+      transform_unit<ResultGradientTransform>(g.out_channels, g.out_height(), g.out_width(), 0, unit, cut.tiles_x,
+                                              gradient_of_result, inputs + in.floats(cut.most_tiles()), out, scratch);
+    }
+  };
+  /// own = (or +=) the products of one point of a block's tiles, for one panel of channels and one of result channels.
+  auto multiply = [&](long task, long point, long tiles, const float* inputs, float* own, bool accumulate) {
+    const long row = task % weights.rows.count, column = task / weights.rows.count;
+    const float* const gradients = inputs + in.floats(cut.most_tiles());
+    multiply_weight_gradient(weights.rows.width(row), weights.columns.width(column), tiles,
+                             inputs + in.at(row, 0) + point * in.point_step(row),
+                             gradients + out.at(column, 0) + point * out.point_step(column), own + point * weights.step,
+                             accumulate);
+  };
+  if (weights.most_parts > 1) {
+    auto part_task = [&](int part, int worker) {
+      float* const scratch = workers.scratch(worker);
+      float* const tiles = scratch + staging_winograd(g, cut.rows);
+      const long first = cut.blocks * part / parts_of_blocks, last = cut.blocks * (part + 1) / parts_of_blocks;
+      for (long block = first; block < last; ++block) {
+        for (long unit = 0; unit < 2 * samples_of(cut, block, batch); ++unit) read(block, 1, unit, tiles, scratch);
+        for (long point = 0; point < winograd_products; ++point) {
+          for (long task = 0; task < weights.tasks(); ++task) {
+            multiply(task, point, tiles_of(cut, block, batch), tiles, sums + part * all_sums + task * weights.sums,
+                     block > first);
+          }
+        }
       }
     };
-    run_tasks(workers, 2 * units, small, read_task);
-    auto multiply = [&](long task, long point, float* own) {
-      const long row = task % weights.rows.count, column = task / weights.rows.count;
-      multiply_weight_gradient(weights.rows.width(row), weights.columns.width(column), tiles,
-                               inputs + in.at(row, 0) + point * in.point_step(row),
-                               gradients + out.at(column, 0) + point * out.point_step(column),
-                               own + point * weights.step, block > 0);
-    };
-    auto point_task = [&](int point, int) {
-      for (long task = 0; task < weights.tasks(); ++task) multiply(task, point, sums + task * weights.sums);
-    };
-    auto panel_task = [&](int task, int worker) {
-      float* const own = at_once ? workers.scratch(worker) : sums + task * weights.sums;
-      for (long point = 0; point < winograd_products; ++point) multiply(task, point, own);
-      if (block + 1 == cut.blocks) write_task(task, worker);
-    };
-    if (weights.by_points) {
-      run_tasks(workers, winograd_products, small, point_task);
-    } else {
-      run_tasks(workers, weights.tasks(), small, panel_task);
+    run_tasks(workers, parts_of_blocks, small, part_task);
+  } else {
+    for (long block = 0; block < cut.blocks; ++block) {
+      const long samples = samples_of(cut, block, batch), tiles = tiles_of(cut, block, batch);
+      const long parts = samples >= 8 ? 1 : smaller(blocks_of(8, samples), cut.rows);
+      auto read_task = [&](int index, int worker) { read(block, parts, index, workspace, workers.scratch(worker)); };
+      run_tasks(workers, 2 * samples * parts, small, read_task);
+      auto point_task = [&](int point, int) {
+        for (long task = 0; task < weights.tasks(); ++task) {
+          multiply(task, point, tiles, workspace, sums + task * weights.sums, block > 0);
+        }
+      };
+      auto panel_task = [&](int task, int worker) {
+        float* const own = at_once ? workers.scratch(worker) : sums + task * weights.sums;
+        for (long point = 0; point < winograd_products; ++point) {
+          multiply(task, point, tiles, workspace, own, block > 0);
+        }
+        if (block + 1 == cut.blocks) write(task, own, 0, weights.rows.width(task % weights.rows.count));
+      };
+      if (weights.by_points) {
+        run_tasks(workers, winograd_products, small, point_task);
+      } else {
+        run_tasks(workers, weights.tasks(), small, panel_task);
+      }
     }
   }
-  if (weights.by_points) run_tasks(workers, weights.tasks(), small, write_task);
+  if (weights.most_parts == 1 && !weights.by_points) return;
+  constexpr long piece = 16, pieces = blocks_of(wide_columns, piece);  // channels of a task
+  auto write_task = [&](int index, int) {
+    const long task = index / pieces, first = index % pieces * piece,
+               rows = weights.rows.width(task % weights.rows.count);
+    if (first >= rows) return;
+    float* const own = sums + task * weights.sums;
+    const long width = weights.columns.width(task / weights.rows.count), count = smaller(piece, rows - first);
+    for (long part = 1; part < parts_of_blocks; ++part) {
+      for (long point = 0; point < winograd_products; ++point) {
+        float* const to = own + point * weights.step + first * width;
+        add_floats(to, to + part * all_sums, count * width);
+      }
+    }
+    write(task, own, first, count);
+  };
+  run_tasks(workers, weights.tasks() * pieces, small, write_task);
 }
 
 }  // namespace tenet::cpu

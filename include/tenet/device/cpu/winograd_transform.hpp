@@ -3,6 +3,7 @@
 #include "tenet/core/geometry.hpp"
 #include "tenet/core/vector.hpp"
 #include "tenet/device/cpu/product.hpp"
+#include "tenet/device/cpu/transpose.hpp"
 #include "tenet/device/epilogue.hpp"
 
 /// The tile transforms of Winograd's convolution F(4x4, 3x3), vectorised over channels.
@@ -125,11 +126,22 @@ template <class Transform, class Get, class Put>
 
 constexpr long larger(long a, long b) { return a > b ? a : b; }
 
+/// Vectors in a row of the tiles of the products: `wide_vectors` where no narrower ones, which load more for each
+/// multiplication, remain. Such tiles have fewer rows.
+constexpr long winograd_vectors(long channels) {
+  const long vectors = blocks_of(channels, vector_width);
+  return vectors % wide_vectors == 0 && vectors % tile_vectors != 0 && vectors <= 16 ? wide_vectors : tile_vectors;
+}
+constexpr long winograd_rows(long channels) {
+  return winograd_vectors(channels) > tile_vectors ? wide_rows : tile_rows;
+}
+
 /// Columns of a matrix in panels of at most `most` vectors, as equal as whole vectors allow.
 struct WinogradPanels {
   long vectors, count, least, wider;  // the first `wider` panels have one vector more than `least`
 
-  constexpr explicit WinogradPanels(long columns, long most = tile_vectors)
+  constexpr explicit WinogradPanels(long columns) : WinogradPanels(columns, winograd_vectors(columns)) {}
+  constexpr WinogradPanels(long columns, long most)
       : vectors(blocks_of(columns, vector_width)),
         count(blocks_of(vectors, most)),
         least(vectors / count),
@@ -138,7 +150,7 @@ struct WinogradPanels {
   constexpr long width(long panel) const { return (least + (panel < wider)) * vector_width; }
 };
 
-/// Where the 36 matrices [tiles, channels] of transformed tiles lie: either in groups of `tile_rows` tiles, in each
+/// Where the 36 matrices [tiles, channels] of transformed tiles lie: either in groups of some tiles, in each
 /// group 36 matrices, so that one tile's 36 vectors share few pages; or all tiles in one group, by panels of channels,
 /// in each 36 matrices [tiles, width]. Steps are no multiples of 4 KiB, which would compete for the same cache lines.
 struct WinogradTiles {
@@ -146,7 +158,9 @@ struct WinogradTiles {
   bool grouped;
   long group;  // tiles
 
-  static constexpr WinogradTiles groups(long channels) { return {WinogradPanels(channels, channels), true, tile_rows}; }
+  static constexpr WinogradTiles groups(long channels, long tiles) {
+    return {WinogradPanels(channels, channels), true, tiles};
+  }
   static constexpr WinogradTiles by_panels(long channels, long tiles) {
     return {WinogradPanels(channels), false, tiles};
   }
@@ -158,7 +172,7 @@ struct WinogradTiles {
   constexpr long point_step(long panel) const { return group * row_step(panel) + 16; }
   constexpr long group_step(long panel) const { return winograd_products * point_step(panel); }
   constexpr long at(long panel, long tile) const {
-    const long before = grouped ? tile / tile_rows : 0, own = grouped ? tile % tile_rows : tile;
+    const long before = grouped ? tile / group : 0, own = grouped ? tile % group : tile;
     return winograd_products * (group * panels.first(panel) + 16 * panel) + before * group_step(panel) +
            own * row_step(panel);
   }
@@ -258,8 +272,8 @@ void transform_unit(long channels, long height, long width, long padding, const 
   float* const rows = staging + round_up(channels, 16);
   fill_floats(zeros, 0, channels);
   if (last > first) {
-    transpose(images + unit.sample * channels * height * width + first * width, height * width, channels,
-              (last - first) * width, rows, channels);
+    transpose_vectors(images + unit.sample * channels * height * width + first * width, height * width, channels,
+                      (last - first) * width, rows, channels);
   }
   const WinogradImage image{rows - first * width * channels, channels, height, width};
   long tile = unit.tile;
@@ -299,7 +313,9 @@ inline void write_unit(const Conv2dGeometry& g, const WinogradUnit& unit, const 
     }
   }
   const long plane = height * width, first = unit.sample * g.result_size() + y0 * width, count = rows * width;
-  transpose(staging, channels, count, channels, result + first, plane);
+  for (long o = 0; o < channels; o += 16) {  // few streams of writes at a time
+    transpose_vectors(staging + o, channels, count, smaller(16, channels - o), result + first + o * plane, plane);
+  }
   if (count == plane) {
     epilogue(first, first + g.result_size());
   } else {
