@@ -21,7 +21,7 @@ memory::desc standard(const memory::dims& extents) {
 memory::desc any(const memory::dims& extents) { return {extents, memory::data_type::f32, memory::format_tag::any}; }
 
 /// The numbers in the layout that a primitive wants.
-memory laid_out(std::vector<float>& values, const memory::dims& extents, const memory::desc& wanted) {
+memory laid_out(kernels::Floats& values, const memory::dims& extents, const memory::desc& wanted) {
   memory from(standard(extents), engine, values.data()), to(wanted, engine);
   dnnl::reorder(from, to).execute(stream, from, to);
   stream.wait();
@@ -39,8 +39,8 @@ struct Pass {
     primitive.execute(stream, arguments);
     stream.wait();
   }
-  std::vector<float> found() {
-    std::vector<float> values(static_cast<std::size_t>(extents[0] * extents[1] * extents[2] * extents[3]));
+  kernels::Floats found() {
+    kernels::Floats values(static_cast<std::size_t>(extents[0] * extents[1] * extents[2] * extents[3]));
     memory to(standard(extents), engine, values.data());
     dnnl::reorder(arguments.at(result), to).execute(stream, arguments.at(result), to);
     stream.wait();

@@ -47,6 +47,8 @@ def faster(times: float, peers: str = "", label: str = "") -> Bar:
     return Bar(1 / times, peers, label)
 
 
+ONNX = ("LeNet", "MLP 784-256-10", "MLP 32-64-64-10", "ResNet-18")
+DLIB = ("LeNet", "MLP 784-256-10", "ResNet-18")
 SERVING = [faster(4, "ONNX", "over ONNX Runtime"), faster(15, "PyTorch", "over PyTorch")]
 ACTIVATIONS = 32 * 64 * 28 * 28 * 4.0  # bytes of one value of the batch norms
 UPDATE = 4096 * 1024 * 4.0  # bytes of the layer's weights
@@ -93,14 +95,15 @@ def peers_of(bench: Bench, work: Work) -> list[Competitor]:
     found = [Competitor(torch, prefix.strip() or "eager", f"PyTorch {prefix or 'eager'}".strip())]
     if not bench.options.quick:
         found.append(Competitor(torch, prefix + "compile", f"PyTorch {prefix}compile"))
+    jax = python("jax_peer.py", *arguments, threads=work.threads)
+    found.append(Competitor(jax, f"jax {prefix}".strip(), f"JAX {prefix}".strip()))
     if work.precision:
         return found
-    if work.network in ("LeNet", "MLP 784-256-10", "MLP 32-64-64-10"):
-        found.append(Competitor(python("jax_peer.py", *arguments, threads=work.threads), "jax", "JAX"))
-        if work.kind == "infer":
-            found.append(onnx(bench, work))
-    elif work.network == "ResNet-18" and work.kind == "infer":
+    if work.network in ONNX and work.kind == "infer":
         found.append(onnx(bench, work))
+    if work.network in DLIB and (work.network, work.kind, work.batch) != ("ResNet-18", "train", 1):
+        dlib = Server(bench.compiled("dlib_peer.cpp", "-ldlib", "-lopenblas"), *arguments, threads=work.threads)
+        found.append(Competitor(dlib, "dlib", "dlib"))
     if work.network == "MLP 32-64-64-10":
         eigen = Server(bench.compiled("eigen_small.cpp"), *arguments[1:])
         found.append(Competitor(eigen, "eigen", "Eigen"))

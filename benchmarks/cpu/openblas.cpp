@@ -8,7 +8,7 @@
 
 int main() {
   struct Data {
-    std::vector<float> lhs, rhs, result;
+    kernels::Floats lhs, rhs, result;
   };
   std::vector<Case> cases;
   for (const int size : kernels::sizes) {
@@ -21,7 +21,7 @@ int main() {
                      [=] {
                        const long count = long{size} * size;
                        *data = {kernels::random_numbers(count, 1), kernels::random_numbers(count, 2),
-                                std::vector<float>(static_cast<std::size_t>(count))};
+                                kernels::Floats(static_cast<std::size_t>(count))};
                        run();
                        return kernels::sample(2.0 * static_cast<double>(count) * size, data->result);
                      },

@@ -14,7 +14,7 @@ cpu::Workers workers(Cpu<>::threads());
 
 Case product(long size) {
   struct Data {
-    std::vector<float> lhs, rhs, result;
+    kernels::Floats lhs, rhs, result;
   };
   const auto data = std::make_shared<Data>();
   const auto run = [=] {
@@ -24,7 +24,7 @@ Case product(long size) {
   return {"product " + std::to_string(size),
           [=] {
             *data = {kernels::random_numbers(size * size, 1), kernels::random_numbers(size * size, 2),
-                     std::vector<float>(static_cast<std::size_t>(size * size))};
+                     kernels::Floats(static_cast<std::size_t>(size * size))};
             run();
             const auto cube = static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(size);
             return kernels::sample(2 * cube, data->result);
@@ -37,7 +37,7 @@ template <class Run>
 Case convolution(const std::string& name, const Conv2dGeometry& g, long results, Run run_pass) {
   struct Data {
     std::unique_ptr<kernels::Operands> operands;
-    std::vector<float> result;
+    kernels::Floats result;
   };
   const auto data = std::make_shared<Data>();
   const auto run = [=] { run_pass(*data->operands, data->result.data()); };

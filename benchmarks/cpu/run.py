@@ -1,4 +1,4 @@
-"""Training steps, inference and kernels on the CPU beside PyTorch, JAX, ONNX Runtime, libdnnl, OpenBLAS and Eigen."""
+"""Steps, inference and kernels on the CPU beside PyTorch, JAX, ONNX Runtime, dlib, libdnnl, OpenBLAS and Eigen."""
 from __future__ import annotations
 
 import os
