@@ -118,7 +118,7 @@ class DataLoader : private detail::BatchQueue {
   [[gnu::noinline]] static const SampleLayout& checked(const Data& dataset, bool own_sampler,
                                                        const DataLoaderOptions& options) {
     const auto require = [](bool condition, const char* what, const char* expected, long found) {
-      if (!condition) fail("DataLoader", what, expected, std::to_string(found));
+      if (!condition) fail("DataLoader", what, expected, found);
     };
     require(static_cast<long>(dataset.size()) > 0, "samples in the data set", "at least 1",
             static_cast<long>(dataset.size()));

@@ -115,6 +115,14 @@ inline void check_index(const char* where, long index, long size) {
   if (index < 0 || index >= size) fail_index(where, index, size);
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] inline void fail_inputs(long unit, long found) {
+  fail("TensorDataset", "number of input elements", "a multiple of " + std::to_string(unit), std::to_string(found));
+}
+[[noreturn, gnu::cold, gnu::noinline]] inline void fail_targets(long samples, long each, long found) {
+  fail("TensorDataset", "number of target elements", std::to_string(samples) + " samples x " + std::to_string(each),
+       std::to_string(found));
+}
+
 template <class D>
 inline constexpr int map_depth = 0;
 template <class D>
@@ -151,15 +159,9 @@ class TensorDataset {
     layout_.check("TensorDataset");
     const long count = static_cast<long>(inputs.size());
     size_ = count / layout_.input_size();
-    if (count % layout_.input_size() != 0) {
-      fail("TensorDataset", "number of input elements", "a multiple of " + std::to_string(layout_.input_size()),
-           std::to_string(count));
-    }
-    if (static_cast<long>(targets.size()) != size_ * layout_.target_size()) {
-      fail("TensorDataset", "number of target elements",
-           std::to_string(size_) + " samples x " + std::to_string(layout_.target_size()),
-           std::to_string(targets.size()));
-    }
+    if (count % layout_.input_size() != 0) detail::fail_inputs(layout_.input_size(), count);
+    const long found = static_cast<long>(targets.size());
+    if (found != size_ * layout_.target_size()) detail::fail_targets(size_, layout_.target_size(), found);
     data_ = std::make_shared<const Data>(Data{std::move(inputs), std::move(targets)});
   }
 

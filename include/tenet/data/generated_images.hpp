@@ -35,7 +35,7 @@ class GeneratedImages : public ByteImages {
   GeneratedImages(long count, std::uint64_t seed) : ByteImages(generate(count, seed)) {}
 
   static ByteImages generate(long count, std::uint64_t seed) {
-    if (count <= 0) fail("GeneratedImages", "number of images", "at least 1", std::to_string(count));
+    if (count <= 0) fail("GeneratedImages", "number of images", "at least 1", count);
     std::vector<unsigned char> pixels(static_cast<std::size_t>(count) * side * side);
     std::vector<unsigned char> labels(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < labels.size(); ++i) {

@@ -28,7 +28,7 @@ concept Sampler = requires(const S& sampler, long epoch, std::span<long> indices
 namespace detail {
 
 [[gnu::noinline]] inline void check_sample_count(const char* where, long count) {
-  if (count <= 0 || count > 0xffffffffL) fail(where, "number of samples", "1 to 2^32 - 1", std::to_string(count));
+  if (count <= 0 || count > 0xffffffffL) fail(where, "number of samples", "1 to 2^32 - 1", count);
 }
 
 [[gnu::noinline]] inline void check_order(const char* where, std::span<long> indices, long size) {

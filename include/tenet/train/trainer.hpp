@@ -55,9 +55,7 @@ struct FitOptions {
 
 namespace detail {
 
-[[noreturn, gnu::cold]] inline void fail_batch(int batch) {
-  fail("Trainer", "batch", "at least one sample", std::to_string(batch));
-}
+[[noreturn, gnu::cold]] inline void fail_batch(int batch) { fail("Trainer", "batch", "at least one sample", batch); }
 [[noreturn, gnu::cold]] inline void fail_label(long sample, int classes, int found) {
   fail("Trainer", "label of sample " + std::to_string(sample) + " of the batch", "0 to " + std::to_string(classes - 1),
        std::to_string(found));
