@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <fstream>
 
 #include "serve.hpp"
 #include "tenet/io/safetensors.hpp"
@@ -105,15 +104,6 @@ struct Loader {
     ++name;
   }
 };
-
-template <class T>
-std::vector<T> numbers_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  std::vector<T> numbers(static_cast<std::size_t>(file.tellg()) / sizeof(T));
-  file.seekg(0);
-  file.read(reinterpret_cast<char*>(numbers.data()), static_cast<std::streamsize>(numbers.size() * sizeof(T)));
-  return numbers;
-}
 
 struct Arguments {
   std::string network, kind, folder;

@@ -2,7 +2,6 @@
 // program (train|infer) 1 FOLDER
 #include <Eigen/Core>
 #include <cmath>
-#include <fstream>
 
 #include "serve.hpp"
 #include "tenet/io/safetensors.hpp"
@@ -59,12 +58,6 @@ struct Net {
   }
 };
 
-template <class T>
-void read(const std::string& path, T* to, std::size_t count) {
-  std::ifstream(path, std::ios::binary)
-      .read(reinterpret_cast<char*>(to), static_cast<std::streamsize>(count * sizeof(T)));
-}
-
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
   const std::string folder = std::string(argv[3]) + "/";
@@ -76,9 +69,9 @@ int main(int argc, char** argv) {
   const auto load = [&] {
     const tenet::SafetensorsFile file(folder + "weights.safetensors");
     net.first.load(file, "0"), net.second.load(file, "2"), net.third.load(file, "4");
-    read(folder + "inputs.bin", x.data(), 32);
-    read(folder + "learning_rate.bin", &rate, 1);
-    read(folder + "targets.bin", &label, 1);
+    x = Eigen::Map<const Matrix<32, 1>>(numbers_of<float>(folder + "inputs.bin").data());
+    rate = numbers_of<float>(folder + "learning_rate.bin").at(0);
+    label = numbers_of<std::int32_t>(folder + "targets.bin").at(0);
   };
   if (std::string(argv[1]) == "train") {
     const auto step = [] { sink = net.step(x, label, rate); };

@@ -1,22 +1,10 @@
 #pragma once
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <tenet/tenet.hpp>
 
 #include "serve.hpp"
-
-/// Numbers from a file that holds nothing else, as many as there are.
-template <class T>
-std::vector<T> numbers_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  std::vector<T> numbers(static_cast<std::size_t>(file.tellg()) / sizeof(T));
-  file.seekg(0);
-  file.read(reinterpret_cast<char*>(numbers.data()), static_cast<std::streamsize>(numbers.size() * sizeof(T)));
-  if (!file) throw std::runtime_error("cannot read " + path);
-  return numbers;
-}
 
 /// What programs are given, (train|infer) BATCH FOLDER, and what the folder holds: weights.safetensors, inputs.bin
 /// (float, for tokens int32), targets.bin (int32) and learning_rate.bin. Nothing is read before the first request, so

@@ -3,11 +3,24 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
+
+/// Numbers from a file that holds nothing else, as many as there are.
+template <class T>
+std::vector<T> numbers_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  std::vector<T> numbers(static_cast<std::size_t>(file.tellg()) / sizeof(T));
+  file.seekg(0);
+  file.read(reinterpret_cast<char*>(numbers.data()), static_cast<std::streamsize>(numbers.size() * sizeof(T)));
+  if (!file) throw std::runtime_error("cannot read " + path);
+  return numbers;
+}
 
 /// One thing that a program can be asked to time.
 struct Case {

@@ -43,7 +43,6 @@ struct CpuOneSample : CpuKernels {
   };
   using Kernel = void (*)(Executor&, const Arguments&);
 
-  static constexpr int lanes = vector_width;
   static constexpr long prepared_factor_floats(long columns, long inner) {
     return cpu::prepared_factor_floats(columns, inner);
   }

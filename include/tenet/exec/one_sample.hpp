@@ -10,7 +10,7 @@
 ///
 /// A device that has such programs names in `Kernels::OneSample` the kernels they are traced for: the same ones, whose
 /// `Arguments::batch` is the constant 1, and
-///   `template <Role, Wiring, KnownRegion, auto... functions> static void run_region(inputs, outputs)`, `lanes`.
+///   `template <Role, Wiring, KnownRegion, auto... functions> static void run_region(inputs, outputs)`.
 namespace tenet {
 
 /// Floating point operations of one sample, and steps, up to which a network counts as small.
@@ -40,7 +40,7 @@ class OneSampleRunner {
   [[gnu::always_inline]] static inline void run_step(Executor& executor, const Arenas& arenas) {
     constexpr const auto& step = lowered.steps[S];
     if constexpr (step.kind == Kind::element) {
-      run_region<step.region>(executor, arenas);
+      run_region<step.region>(arenas);
     } else if constexpr (!is_known<S>()) {
       StepRunner<Kernels>::run_step(executor, arenas, step_tables<Program>(0, lowered.used.steps), step);
     } else {
@@ -53,7 +53,7 @@ class OneSampleRunner {
         given.attribute = step.attribute;
         step.kernel(executor, given);
       }
-      if constexpr (step.epilogue >= 0) run_region<step.epilogue>(executor, arenas);
+      if constexpr (step.epilogue >= 0) run_region<step.epilogue>(arenas);
     }
   }
 
@@ -77,7 +77,8 @@ class OneSampleRunner {
     return region;
   }
   template <int Call>
-  static constexpr bool in_vectors = known_region<Call>().in_vectors(lowered.calls[Call].inputs, Kernels::lanes);
+  static constexpr bool in_vectors =
+      known_region<Call>().in_vectors(lowered.calls[Call].inputs, sizeof(typename Kernels::Lane) / sizeof(float));
 
   /// Kernels; sums of all elements, or over a batch of one, which are their operand.
   template <int S>
@@ -99,7 +100,7 @@ class OneSampleRunner {
 
   /// A region alone, or behind a kernel.
   template <int Call>
-  [[gnu::always_inline]] static inline void run_region(Executor&, const Arenas& arenas) {
+  [[gnu::always_inline]] static inline void run_region(const Arenas& arenas) {
     constexpr const RegionCall& call = lowered.calls[Call];
     if constexpr (in_vectors<Call>) {
       float* outputs[max_region_outputs];

@@ -23,13 +23,11 @@ inline constexpr long query_chunk = 4 * query_block;
 /// whole vectors.
 inline void tiled_product(long rows, long columns, long inner, const float* a, long a_row, long a_step, const float* b,
                           long b_step, float* c, long c_row, bool accumulate) {
-  for (long j = 0; j < columns;) {
-    const long left = (columns - j) / vector_width;
-    const int vectors = left == 4 ? 2 : static_cast<int>(smaller(left, tile_vectors));  // not 3 + 1
-    for (long i = 0; i < rows; i += tile_rows)
-      any_tile(static_cast<int>(smaller(tile_rows, rows - i)), vectors, inner, a + i * a_row, a_row, a_step, b + j,
-               b_step, c + i * c_row + j, c_row, accumulate);
-    j += vectors * vector_width;
+  const PanelCut panels(columns);
+  for (long panel = 0; panel < panels.count; ++panel) {
+    const long first = panels.first(panel);
+    tiles(rows, static_cast<int>(panels.width(panel) / vector_width), inner, a, a_row, a_step, b + first, b_step,
+          c + first, c_row, accumulate);
   }
 }
 

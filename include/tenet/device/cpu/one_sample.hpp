@@ -2,10 +2,10 @@
 
 #include <tenet/core/geometry.hpp>
 #include <tenet/core/vector.hpp>
+#include <tenet/device/cpu/element.hpp>
 #include <tenet/device/cpu/matmul.hpp>
 #include <tenet/device/cpu/transpose.hpp>
 #include <tenet/device/cpu/workers.hpp>
-#include <tenet/device/element.hpp>
 #include <tenet/device/known_region.hpp>
 
 /// Loops for one sample of a small network: all extents are constants, one thread runs everything, and nothing is asked
@@ -19,18 +19,8 @@ template <KnownRegion region, int k, int lanes>
 [[gnu::always_inline]] inline Vector region_input(const float* data, long i) {
   if constexpr (region.is_number(k))
     return broadcast<Vector>(data[0]);
-  else if constexpr (lanes == vector_width || region.padded_input[k])
-    return load(data + region.index(k, i));
   else
-    return load_partial(data + region.index(k, i), lanes);
-}
-
-template <KnownRegion region, int k, int lanes>
-[[gnu::always_inline]] inline void region_output(float* to, Vector value) {
-  if constexpr (lanes == vector_width || region.padded_output[k])
-    store(to, value);
-  else
-    store_partial(to, value, lanes);
+    return load_lanes(data + region.index(k, i), region.padded_input[k] ? vector_width : lanes);
 }
 
 /// The elements i to i + lanes of a region. All loops are folds: one over `wiring.inputs` would be left a loop.
@@ -41,13 +31,13 @@ template <Role role, Wiring wiring, KnownRegion region, int lanes, auto... funct
   const Vector inputs[sizeof...(In) + 1]{region_input<region, In, lanes>(data[In], i)...};
   Vector values[sizeof...(functions) + 1];
   tenet::detail::evaluate_region<wiring, functions...>(inputs, values);
-  const auto output = [&](int k) __attribute__((always_inline)) {
-    return wiring.output[k] >= 0 ? values[wiring.output[k]] : inputs[-1 - wiring.output[k]];
-  };
-  if constexpr (role == Role::sum)
-    sum += lanes == vector_width ? output(0) : select(first_lanes(lanes), output(0), Vector{});
+  if constexpr (role == Role::store)
+    (store_lanes(outputs[Out] + i, output_of<wiring, Out>(inputs, values),
+                 region.padded_output[Out] ? vector_width : lanes),
+     ...);
   else
-    (region_output<region, Out, lanes>(outputs[Out] + i, output(Out)), ...);
+    sum += lanes == vector_width ? output_of<wiring, 0>(inputs, values)
+                                 : select(first_lanes(lanes), output_of<wiring, 0>(inputs, values), Vector{});
 }
 
 }  // namespace detail
@@ -72,14 +62,11 @@ namespace detail {
 /// The vector of row[i], …, zeros behind the last of `size`.
 template <int size>
 [[gnu::always_inline]] inline Vector load_within(const float* row, int i) {
-  return i + vector_width <= size ? load(row + i) : load_partial(row + i, size % vector_width);
+  return load_lanes(row + i, i + vector_width <= size ? vector_width : size % vector_width);
 }
 template <int size>
 [[gnu::always_inline]] inline void store_within(float* row, int i, Vector value) {
-  if (i + vector_width <= size)
-    store(row + i, value);
-  else
-    store_partial(row + i, value, size % vector_width);
+  store_lanes(row + i, value, i + vector_width <= size ? vector_width : size % vector_width);
 }
 
 /// Columns that are summed at once.

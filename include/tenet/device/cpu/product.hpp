@@ -240,8 +240,7 @@ inline void product(long rows, long columns, long inner, Matrix a, Matrix b, flo
     const long whole = columns / vector_width * vector_width;
     for (long j = 0; j < whole; j += tile_columns) {
       const int vectors = static_cast<int>(smaller(tile_columns, whole - j) / vector_width);
-      any_tile(static_cast<int>(rows), vectors, inner, a.data, a.row, a.column, b.data + j, b.row, c + j, c_row,
-               accumulate);
+      tiles(rows, vectors, inner, a.data, a.row, a.column, b.data + j, b.row, c + j, c_row, accumulate);
     }
     columns -= whole;
     c += whole;

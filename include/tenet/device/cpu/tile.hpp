@@ -141,10 +141,4 @@ inline void tiles(long rows, int vectors, long inner, const float* a, long a_row
   }
 }
 
-/// Like `tile`, for any number of rows <= tile_rows: 7 rows are 4 + 2 + 1.
-inline void any_tile(int rows, int vectors, long inner, const float* a, long a_row, long a_step, const float* b,
-                     long b_step, float* c, long c_row, bool accumulate) {
-  tiles(rows, vectors, inner, a, a_row, a_step, b, b_step, c, c_row, accumulate);
-}
-
 }  // namespace tenet::cpu::detail
