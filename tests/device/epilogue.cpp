@@ -5,6 +5,7 @@
 
 #include "agreement.hpp"
 #include "tenet/device/cpu/conv2d.hpp"
+#include "tenet/device/cpu/conv2d_input_gradient.hpp"
 #include "tenet/device/cpu/cross_entropy.hpp"
 #include "tenet/device/cpu/embedding.hpp"
 #include "tenet/device/cpu/matmul.hpp"

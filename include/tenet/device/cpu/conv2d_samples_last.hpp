@@ -2,8 +2,12 @@
 
 #include "tenet/core/geometry.hpp"
 #include "tenet/core/layout.hpp"
-#include "tenet/device/cpu/conv2d.hpp"
+#include "tenet/device/cpu/lane_tile.hpp"
+#include "tenet/device/cpu/product.hpp"
 #include "tenet/device/cpu/samples_last.hpp"
+#include "tenet/device/cpu/spans.hpp"
+#include "tenet/device/cpu/workers.hpp"
+#include "tenet/device/epilogue.hpp"
 
 /// Direct convolutions with samples in the vector lanes: as a row of 16 samples is contiguous whatever the channel and
 /// the position, nothing is gathered, padded or wasted when channels are few.
@@ -14,120 +18,6 @@
 namespace tenet::cpu {
 
 namespace detail {
-
-/// The sum of a tile: three nested loops, and how far each of them steps in both operands.
-struct LaneSum {
-  long trips[3], left_steps[3], right_steps[3];
-};
-
-template <class Left, int... J>
-[[gnu::always_inline]] inline void multiply_lanes(Left left, const Vector* right, Vector* sum,
-                                                  std::integer_sequence<int, J...>) {
-  ((sum[J] += left * right[J]), ...);
-}
-template <class Left, int Columns, int... I>
-[[gnu::always_inline]] inline void multiply_lane_rows(const float* left, long left_row, const Vector* right,
-                                                      Vector (*sum)[Columns], std::integer_sequence<int, I...>) {
-  if constexpr (std::is_same_v<Left, float>) {
-    (multiply_lanes(left[I], right, sum[I], std::make_integer_sequence<int, Columns>{}), ...);
-  } else {
-    (multiply_lanes(load(left + I * left_row), right, sum[I], std::make_integer_sequence<int, Columns>{}), ...);
-  }
-}
-template <int... J>
-[[gnu::always_inline]] inline void load_lanes(const float* from, long step, Vector* to,
-                                              std::integer_sequence<int, J...>) {
-  ((to[J] = load(from + J * step), keep_in_register(to[J])), ...);
-}
-template <int... J>
-[[gnu::always_inline]] inline void store_lanes(float* to, long step, const Vector* from,
-                                               std::integer_sequence<int, J...>) {
-  (store(to + J * step, from[J]), ...);
-}
-template <int Columns, int... I>
-[[gnu::always_inline]] inline void load_lane_rows(const float* from, long row, long column, Vector (*to)[Columns],
-                                                  int rows, std::integer_sequence<int, I...>) {
-  ((I < rows ? load_lanes(from + I * row, column, to[I], std::make_integer_sequence<int, Columns>{}) : void()), ...);
-}
-template <int Columns, int... I>
-[[gnu::always_inline]] inline void store_lane_rows(float* to, long row, long column, const Vector (*from)[Columns],
-                                                   int rows, std::integer_sequence<int, I...>) {
-  ((I < rows ? store_lanes(to + I * row, column, from[I], std::make_integer_sequence<int, Columns>{}) : void()), ...);
-}
-
-/// result[i * result_row + j * result_column] = (or +=) the sum over three loops of left[i * left_row] *
-/// right[j * right_column], for i < rows <= Rows and j < Columns; one vector each.
-///
-/// Left: float (one number for all samples: a weight, left_row = 1) or Vector (one for each sample).
-template <class Left, int Rows, int Columns>
-void lane_tile(const LaneSum& s, const float* left, long left_row, const float* right, long right_column, float* result,
-               long result_row, long result_column, int rows, bool accumulate) {
-  constexpr std::make_integer_sequence<int, Rows> all_rows{};
-  constexpr std::make_integer_sequence<int, Columns> all_columns{};
-  if constexpr (std::is_same_v<Left, float>) {  // the result's lines arrive while the sum is computed
-    for (int i = 0; i < rows; ++i) {
-      for (int j = 0; j < Columns; ++j) __builtin_prefetch(result + i * result_row + j * result_column, 1);
-    }
-  }
-  Vector sum[Rows][Columns] = {};
-  if (accumulate) load_lane_rows<Columns>(result, result_row, result_column, sum, rows, all_rows);
-  for (long a = 0; a < s.trips[0]; ++a, left += s.left_steps[0], right += s.right_steps[0]) {
-    const float *left_b = left, *right_b = right;
-    for (long b = 0; b < s.trips[1]; ++b, left_b += s.left_steps[1], right_b += s.right_steps[1]) {
-      const float *x = left_b, *y = right_b;
-      for (long c = s.trips[2]; c > 0; --c, x += s.left_steps[2], y += s.right_steps[2]) {
-        Vector columns[Columns];
-        load_lanes(y, right_column, columns, all_columns);
-        multiply_lane_rows<Left, Columns>(x, left_row, columns, sum, all_rows);
-      }
-    }
-  }
-  store_lane_rows<Columns>(result, result_row, result_column, sum, rows, all_rows);
-}
-
-using LaneTile = void (*)(const LaneSum&, const float*, long, const float*, long, float*, long, long, int, bool);
-
-/// Tiles of one number of rows and 1, 2, … columns: a tile costs most where its sums fill the registers, 24 of 32 or 12
-/// of 16, as then it multiplies most for what it loads.
-struct LaneTiles {
-  long most_columns;
-  LaneTile tile[6];
-
-  /// Columns of the next tile when `count` are left: as equal as possible, as narrow tiles wait for their loads.
-  constexpr long next(long count) const { return blocks_of(count, blocks_of(count, most_columns)); }
-};
-
-template <class Left, int Rows, int... J>
-constexpr LaneTiles make_lane_tiles(std::integer_sequence<int, J...>) {
-  return {sizeof...(J), {lane_tile<Left, Rows, J + 1>...}};
-}
-template <class Left, int Rows>
-inline constexpr LaneTiles lane_tiles = make_lane_tiles<Left, Rows>(
-    std::make_integer_sequence<int, (vector_width == 16 ? std::is_same_v<Left, float> ? 24 : 20 : 12) / Rows>{});
-
-/// A range of indices.
-struct Span {
-  long first, last;
-};
-/// The part of [0, taps) whose `position + tap` lies in [0, size).
-constexpr Span taps_inside(long position, long taps, long size) {
-  const long first = position < 0 ? -position : 0, last = smaller(taps, size - position);
-  return first < last ? Span{first, last} : Span{0, 0};
-}
-/// The indices i < count all of whose taps are inside: 0 <= i * stride + offset, i * stride + offset + taps <= size.
-constexpr Span interior(long offset, long stride, long taps, long size, long count) {
-  const long room = size - taps - offset;
-  const long first = offset < 0 ? blocks_of(-offset, stride) : 0,
-             last = room < 0 ? 0 : smaller(room / stride + 1, count);
-  return first < last ? Span{first, last} : Span{count, count};
-}
-/// Calls visit(index) for the indices in [part.first, part.last) outside `inner`.
-template <class Visit>
-void for_each_outside(Span part, Span inner, Visit&& visit) {
-  for (long i = part.first; i < part.last; ++i) {
-    if (i < inner.first || i >= inner.last) visit(i);
-  }
-}
 
 /// How many of `rows` channels the next tile takes: 4, or 6 where that leaves no tile part empty.
 constexpr int tile_channels(long rows) { return rows == 5 || rows == 6 || rows == 9 || rows == 10 ? 6 : 4; }
@@ -329,9 +219,9 @@ constexpr long scratch_lane_pass(const LanePass& pass, bool standard) {
 
 /// Runs a pass on values in `Layout::samples_last`, or (standard) on values in `Layout::standard`, which are re-laid
 /// group by group.
-[[gnu::noinline]] inline void run_lane_pass(Workers& workers, const LanePass& pass, bool standard, int batch,
-                                            const float* source, const float* weight, float* result,
-                                            Epilogue epilogue) {
+template <bool standard>
+[[gnu::noinline]] void run_lane_pass(Workers& workers, const LanePass& pass, int batch, const float* source,
+                                     const float* weight, float* result, Epilogue epilogue) {
   workers.reserve_scratch(scratch_lane_pass(pass, standard));
   const long source_size = pass.source_size(), result_size = pass.result_size(), height = pass.height();
   float* const packed = workers.scratch(0);
@@ -341,156 +231,22 @@ constexpr long scratch_lane_pass(const LanePass& pass, bool standard) {
   const long band = standard ? height : smaller(height, most > 4 ? most : 4), bands = blocks_of(height, band);
   auto task = [&](int index, int worker) {
     const long sample = index / bands * sample_lanes, y0 = index % bands * band, y1 = smaller(height, y0 + band);
-    if (standard) {
+    if constexpr (standard) {
       float* const from = workers.scratch(worker) + pass.packed_size();
       float* const to = from + sample_lanes * source_size;
       to_samples_last(source + sample * source_size, source_size, batch - sample, source_size, from);
       pass.run(packed, from, to, y0, y1);
       from_samples_last(to, result_size, result + sample * result_size, result_size, batch - sample);
       epilogue(sample * result_size, smaller(batch, sample + sample_lanes) * result_size);
-      return;
-    }
-    pass.run(packed, source + sample * source_size, result + sample * result_size, y0, y1);
-    for (long c = 0; c < pass.rows(); ++c) {
-      const long plane = sample * result_size + c * height * row_floats;
-      epilogue(plane + y0 * row_floats, plane + y1 * row_floats);
+    } else {
+      pass.run(packed, source + sample * source_size, result + sample * result_size, y0, y1);
+      for (long c = 0; c < pass.rows(); ++c) {
+        const long plane = sample * result_size + c * height * row_floats;
+        epilogue(plane + y0 * row_floats, plane + y1 * row_floats);
+      }
     }
   };
   run_tasks(workers, sample_groups(batch) * bands, batch * pass.g.flops() < inline_flops, task);
-}
-
-/// How the gradient by the weight is cut: blocks of 3 or 4 result channels (fewer only if there are), and parts of the
-/// batch, whose sums are added in order.
-struct LaneWeightCut {
-  int blocks;
-  long parts;
-
-  constexpr LaneWeightCut(const Conv2dGeometry& g, long batch)
-      : blocks(static_cast<int>(blocks_of(g.out_channels, 4))), parts(smaller(sample_groups(batch), 8)) {}
-};
-
-/// sums [rows, taps, 16] += the products of `rows` (3 or 4) channels of a group's gradient, of which `upstream` is the
-/// first, with its input.
-[[gnu::noinline]] inline void add_lane_weight_gradient(const Conv2dGeometry& g, const float* input,
-                                                       const float* upstream, long upstream_row, int rows,
-                                                       float* sums) {
-  const long width = g.out_width(), height = g.out_height();
-  const Span inner = interior(-g.padding, g.stride, g.kernel_width, g.width, width);
-  // The sum over positions [i0, i1) x [j0, j1) for the taps `v` of one row of a kernel.
-  auto add = [&](int c, int u, long i0, long i1, long j0, long j1, Span v) {
-    if (i0 >= i1 || j0 >= j1) return;
-    const LaneSum sum{{1, i1 - i0, j1 - j0},
-                      {0, sample_lanes * width, sample_lanes},
-                      {0, long{sample_lanes} * g.stride * g.width, long{sample_lanes} * g.stride}};
-    const long y = i0 * g.stride + u - g.padding, x = j0 * g.stride - g.padding;
-    const float* left = upstream + (i0 * width + j0) * sample_lanes;
-    const float* right = input + ((long{c} * g.height + y) * g.width + x) * sample_lanes;
-    float* to = sums + (long{c} * g.kernel_height + u) * g.kernel_width * sample_lanes;
-    const LaneTiles& choice = rows == 4 ? lane_tiles<Vector, 4> : lane_tiles<Vector, 3>;
-    for (long first = v.first, columns; first < v.last; first += columns) {
-      columns = choice.next(v.last - first);
-      for (long part = 0; part < sample_lanes; part += vector_width) {
-        choice.tile[columns - 1](sum, left + part, upstream_row, right + first * sample_lanes + part, sample_lanes,
-                                 to + first * sample_lanes + part, g.taps() * sample_lanes, sample_lanes, rows, true);
-      }
-    }
-  };
-  const long band = 1 + 100 / width;  // rows whose operands stay in the first-level cache
-  for (long i0 = 0; i0 < height; i0 += band) {
-    for (int c = 0; c < g.channels; ++c) {
-      for (int u = 0; u < g.kernel_height; ++u) {
-        const Span y = interior(u - g.padding, g.stride, 1, g.height, height);
-        add(c, u, i0 > y.first ? i0 : y.first, smaller(i0 + band, y.last), inner.first, inner.last,
-            {0, g.kernel_width});
-      }
-    }
-  }
-  for_each_outside({0, width}, inner, [&](long j) {
-    const Span v = taps_inside(j * g.stride - g.padding, g.kernel_width, g.width);
-    for (int c = 0; c < g.channels; ++c) {
-      for (int u = 0; u < g.kernel_height; ++u) {
-        const Span y = interior(u - g.padding, g.stride, 1, g.height, height);
-        add(c, u, y.first, y.last, j, j + 1, v);
-      }
-    }
-  });
-}
-
-/// to[i] = the sum of the 16 lanes of row i, for i < count; reads up to three rows more.
-inline void sum_lanes(const float* from, long count, float* to) {
-  for (long i = 0; i < count; i += 4, from += 4 * sample_lanes) {
-    Vector row[4];
-    for (int k = 0; k < 4; ++k) {
-      row[k] = load(from + k * sample_lanes);
-      for (int part = 1; part < lane_parts; ++part) row[k] += load(from + k * sample_lanes + part * vector_width);
-    }
-    transpose_quarters(row[0], row[1], row[2], row[3]);
-    float quarters[vector_width];
-    store(quarters, (row[0] + row[1]) + (row[2] + row[3]));
-    Quarter sum = load_quarter(quarters);
-    for (int q = 4; q < vector_width; q += 4) sum += load_quarter(quarters + q);
-    std::memcpy(to + i, &sum, sizeof(float) * static_cast<std::size_t>(smaller(4, count - i)));
-  }
-}
-
-constexpr long scratch_lane_weight_gradient(const Conv2dGeometry& g, bool standard) {
-  const long partial = round_up(8 * g.weight_size(), sample_lanes),
-             sums = sample_lanes * (g.out_channels + 4) * g.taps();
-  return partial + sums + (standard ? sample_lanes * (g.input_size() + g.result_size()) : 0);
-}
-
-/// As `run_lane_pass`, for the gradient by the weight.
-[[gnu::noinline]] inline void run_lane_weight_gradient(Workers& workers, const Conv2dGeometry& g, bool standard,
-                                                       int batch, const float* input, const float* gradient_of_result,
-                                                       float* weight_gradient) {
-  workers.reserve_scratch(scratch_lane_weight_gradient(g, standard));
-  const LaneWeightCut cut(g, batch);
-  const long groups = sample_groups(batch), taps = g.taps(), channels = g.out_channels;
-  float* const partial = workers.scratch(0);
-  // A block of channels, for one part of the batch; in the standard layout all of them, as they share what is re-laid.
-  const long tasks_of_part = standard ? 1 : cut.blocks;
-  auto task = [&](int index, int worker) {
-    const long part = index / tasks_of_part, first_block = standard ? 0 : index % tasks_of_part;
-    const long last_block = standard ? cut.blocks : first_block + 1;
-    float* const sums = workers.scratch(worker) + round_up(8 * g.weight_size(), sample_lanes);
-    float* const own_input = sums + sample_lanes * (channels + 4) * taps;
-    float* const own_upstream = own_input + sample_lanes * g.input_size();
-    const long first = channels * first_block / cut.blocks, last = channels * last_block / cut.blocks;
-    fill_floats(sums, 0, sample_lanes * (last - first + 4) * taps);
-    // Backwards, so that an incomplete group comes first: the lanes beyond the batch are cleared after it.
-    for (long group = groups * (part + 1) / cut.parts - 1; group >= groups * part / cut.parts; --group) {
-      const long sample = group * sample_lanes, samples = batch - sample;
-      const float *x = input + sample * g.input_size(), *dy = gradient_of_result + sample * g.result_size();
-      if (standard) {
-        to_samples_last(x, g.input_size(), samples, g.input_size(), own_input);
-        to_samples_last(dy, g.result_size(), samples, g.result_size(), own_upstream);
-        x = own_input;
-        dy = own_upstream;
-      }
-      const long row = sample_lanes * g.positions();
-      for (long block = first_block; block < last_block; ++block) {
-        // With fewer than 3 channels the tile works on one of them thrice, and keeps one.
-        long o = channels * block / cut.blocks;
-        const long end = channels * (block + 1) / cut.blocks;
-        if (end - o >= 3) {
-          add_lane_weight_gradient(g, x, dy + o * row, row, static_cast<int>(end - o),
-                                   sums + (o - first) * taps * sample_lanes);
-          continue;
-        }
-        for (; o < end; ++o)
-          add_lane_weight_gradient(g, x, dy + o * row, 0, 1, sums + (o - first) * taps * sample_lanes);
-      }
-      for (long i = 0; samples < sample_lanes && i < (last - first) * taps; ++i) {
-        for (long s = samples; s < sample_lanes; ++s) sums[i * sample_lanes + s] = 0;
-      }
-    }
-    sum_lanes(sums, (last - first) * taps, partial + part * g.weight_size() + first * taps);
-  };
-  run_tasks(workers, cut.parts * tasks_of_part, batch * g.flops() < inline_flops, task);
-  fill_floats(weight_gradient, 0, g.weight_size());
-  for (long part = 0; part < cut.parts; ++part) {
-    add_floats(weight_gradient, partial + part * g.weight_size(), g.weight_size());
-  }
 }
 
 }  // namespace detail
@@ -501,31 +257,21 @@ constexpr long scratch_conv2d(const Workers*, In<Layout::samples_last>, const Co
 constexpr long scratch_conv2d_input_gradient(const Workers*, In<Layout::samples_last>, const Conv2dGeometry& g) {
   return detail::scratch_lane_pass({g, true}, false);
 }
-constexpr long scratch_conv2d_weight_gradient(const Workers*, In<Layout::samples_last>, const Conv2dGeometry& g) {
-  return detail::scratch_lane_weight_gradient(g, false);
-}
 
 /// As `run_conv2d`, input and result in `Layout::samples_last`.
 inline void run_conv2d(Workers& workers, In<Layout::samples_last>, const Conv2dGeometry& g, int batch,
                        const float* input, const float* weight, float* result, Epilogue epilogue = {}) {
-  detail::run_lane_pass(workers, {g, false}, false, batch, input, weight, result, epilogue);
+  detail::run_lane_pass<false>(workers, {g, false}, batch, input, weight, result, epilogue);
 }
 
 /// As `run_conv2d_input_gradient`, both gradients in `Layout::samples_last`.
 inline void run_conv2d_input_gradient(Workers& workers, In<Layout::samples_last>, const Conv2dGeometry& g, int batch,
                                       const float* gradient_of_result, const float* weight, float* input_gradient,
                                       Epilogue epilogue = {}) {
-  detail::run_lane_pass(workers, {g, true}, false, batch, gradient_of_result, weight, input_gradient, epilogue);
+  detail::run_lane_pass<false>(workers, {g, true}, batch, gradient_of_result, weight, input_gradient, epilogue);
 }
 
-/// As `run_conv2d_weight_gradient`, input and gradient in `Layout::samples_last`; what lies in the lanes beyond the
-/// batch does not matter.
-inline void run_conv2d_weight_gradient(Workers& workers, In<Layout::samples_last>, const Conv2dGeometry& g, int batch,
-                                       const float* input, const float* gradient_of_result, float* weight_gradient) {
-  detail::run_lane_weight_gradient(workers, g, false, batch, input, gradient_of_result, weight_gradient);
-}
-
-/// Whether the kernels that follow beat those of conv2d.hpp on values in `Layout::standard`, from
+/// Whether the kernels `…_few_channels` beat those of conv2d.hpp on values in `Layout::standard`, from
 /// `few_channels_least_batch` samples on: a group of 16 must be re-laid, which few channels on the other side do not
 /// pay for, and should fit a second-level cache.
 constexpr bool few_channels_fits(const Conv2dGeometry& g) {
@@ -540,28 +286,18 @@ constexpr long scratch_conv2d_few_channels(const Workers*, const Conv2dGeometry&
 constexpr long scratch_conv2d_input_gradient_few_channels(const Workers*, const Conv2dGeometry& g) {
   return detail::scratch_lane_pass({g, true}, true);
 }
-constexpr long scratch_conv2d_weight_gradient_few_channels(const Workers*, const Conv2dGeometry& g) {
-  return detail::scratch_lane_weight_gradient(g, true);
-}
 
 /// As `run_conv2d` (values in `Layout::standard`), by way of groups of 16 samples.
 inline void run_conv2d_few_channels(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
                                     const float* weight, float* result, Epilogue epilogue = {}) {
-  detail::run_lane_pass(workers, {g, false}, true, batch, input, weight, result, epilogue);
+  detail::run_lane_pass<true>(workers, {g, false}, batch, input, weight, result, epilogue);
 }
 
 /// As `run_conv2d_input_gradient`, likewise.
 inline void run_conv2d_input_gradient_few_channels(Workers& workers, const Conv2dGeometry& g, int batch,
                                                    const float* gradient_of_result, const float* weight,
                                                    float* input_gradient, Epilogue epilogue = {}) {
-  detail::run_lane_pass(workers, {g, true}, true, batch, gradient_of_result, weight, input_gradient, epilogue);
-}
-
-/// As `run_conv2d_weight_gradient`, likewise.
-inline void run_conv2d_weight_gradient_few_channels(Workers& workers, const Conv2dGeometry& g, int batch,
-                                                    const float* input, const float* gradient_of_result,
-                                                    float* weight_gradient) {
-  detail::run_lane_weight_gradient(workers, g, true, batch, input, gradient_of_result, weight_gradient);
+  detail::run_lane_pass<true>(workers, {g, true}, batch, gradient_of_result, weight, input_gradient, epilogue);
 }
 
 }  // namespace tenet::cpu

@@ -1,8 +1,12 @@
 #pragma once
 
 #include "tenet/device/cpu/conv2d.hpp"
+#include "tenet/device/cpu/conv2d_input_gradient.hpp"
 #include "tenet/device/cpu/conv2d_samples_last.hpp"
+#include "tenet/device/cpu/conv2d_samples_last_weight_gradient.hpp"
+#include "tenet/device/cpu/conv2d_weight_gradient.hpp"
 #include "tenet/device/cpu/winograd.hpp"
+#include "tenet/device/cpu/winograd_weight_gradient.hpp"
 
 /// Which kernel serves a convolution: chosen where its shape is known, so that a program compiles those it runs.
 namespace tenet::cpu {

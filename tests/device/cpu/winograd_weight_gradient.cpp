@@ -1,0 +1,37 @@
+#include "tenet/device/cpu/winograd_weight_gradient.hpp"
+
+#include "../../support/convolutions.hpp"
+#include "tenet/device/reference/conv2d.hpp"
+
+namespace {
+
+using tenet::Conv2dGeometry;
+using tenet::cpu::Workers;
+
+void run(Workers& workers, const Conv2dGeometry& g, int batch, const float* input, const float* upstream, float* to) {
+  std::vector<float> workspace(static_cast<std::size_t>(tenet::cpu::workspace_winograd_weight_gradient(g)), 1e30f);
+  run_winograd_weight_gradient(workers, g, batch, input, upstream, to, workspace.data());
+}
+
+}  // namespace
+
+TEST_CASE("Winograd gradients by the weight agree with the reference", "[cpu][winograd_weight_gradient]") {
+  convolutions::for_each(convolutions::by_winograd, {1, 3, 17, 33}, [](const Conv2dGeometry& g, int batch) {
+    const auto input = random_floats(batch * g.input_size(), 1), upstream = random_floats(batch * g.result_size(), 2);
+    const double error = convolutions::relative_error(
+        g.weight_size(),
+        [&](auto& executor, float* to) {
+          run_conv2d_weight_gradient(executor, g, batch, input.data(), upstream.data(), to);
+        },
+        [&](Workers& workers, float* to) { run(workers, g, batch, input.data(), upstream.data(), to); });
+    CHECK(error < 1e-5);
+  });
+}
+
+TEST_CASE("Winograd gradients by the weight of no samples are zero", "[cpu][winograd_weight_gradient]") {
+  convolutions::for_each(convolutions::by_winograd, {0}, [](const Conv2dGeometry& g, int batch) {
+    std::vector<float> result(static_cast<std::size_t>(g.weight_size()), 1);
+    run(pool(2), g, batch, nullptr, nullptr, result.data());
+    for (float value : result) REQUIRE(value == 0);
+  });
+}
