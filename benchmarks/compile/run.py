@@ -34,7 +34,7 @@ def least(costs: list[Cost]) -> Cost:
 
 def main() -> int:
     parser = arguments(__doc__)
-    parser.add_argument("--runs", type=int, default=3, help="compilations of each source (%(default)s)")
+    parser.add_argument("--runs", type=int, default=5, help="compilations of each source (%(default)s)")
     parser.add_argument("--only", metavar="TEXT", default="", help="only the units whose name contains the text")
     options = parser.parse_args()
 

@@ -23,13 +23,14 @@ class ShadowRun {
   /// Twice: the second time without the prepared steps, whose values have to be there still.
   void run() {
     for (int first : {0, order.prepared}) {
+      old_is_gone_.assign(static_cast<std::size_t>(graph.output_count), false);
       for (int s = first; s < order.count; ++s) step(s);
       for (const tenet::Output& output : graph.outputs)
         if (output.destination == tenet::Destination::result) check_read(fusion.value[output.node], order.count);
     }
   }
 
-  int errors = 0, reads = 0, written_in_place = 0;
+  int errors = 0, reads = 0, written_in_place = 0, old_values_read = 0;
 
  private:
   static bool is(int i, tenet::Kind kind) {
@@ -42,9 +43,40 @@ class ShadowRun {
     bool same_place_allowed;
   };
 
+  /// Whether a leaf holds what was there before the run in the place where output `i` leaves its value.
+  static bool is_old_value(int leaf, std::size_t i) {
+    const tenet::Place &place = plan.place[leaf], &destination = plan.destination[i];
+    return place.arena == destination.arena && place.offset == destination.offset &&
+           tenet::holds_old_values(place.arena);
+  }
+  /// Old contents of parameters, buffers and states: not read where new ones have been written, nor in the step that
+  /// writes them but element by element.
+  void check_old_values(const std::vector<Read>& leaves, const std::vector<int>& results, int s) {
+    for (std::size_t i = 0; i < old_is_gone_.size(); ++i) {
+      const int value = fusion.value[graph.outputs[i].node];
+      bool written = false;
+      for (const int result : results) written = written || (result == value && !plan.copied[i]);
+      for (const Read& leaf : leaves) {
+        if (!is_old_value(leaf.value, i)) continue;
+        ++old_values_read;
+        if (old_is_gone_[i] || (written && !leaf.same_place_allowed))
+          report("an old value that is gone", leaf.value, s);
+      }
+      old_is_gone_[i] = old_is_gone_[i] || written;
+    }
+    for (const int result : results)
+      if (tenet::holds_old_values(plan.place[result].arena) && !is_output(result))
+        report("in the place of an old value", result, s);
+  }
+  static bool is_output(int value) {
+    for (const tenet::Output& output : graph.outputs)
+      if (fusion.value[output.node] == value) return true;
+    return false;
+  }
+
   void step(int s) {
     const int head = order.head[s];
-    std::vector<Read> inputs;
+    std::vector<Read> inputs, leaves;
     std::vector<int> results;
     const auto region = [&](int root, bool alone, bool writes, int anchor) {
       for (int m = fusion.first_member[root]; m >= 0; m = fusion.next_member[m]) {
@@ -53,6 +85,11 @@ class ShadowRun {
         if (writes && fusion.stored[i]) results.push_back(i);
         for (int j = 0; j < node.operand_count; ++j) {
           const int value = fusion.value[node.operands[j]];
+          if (!computed(value)) {
+            const tenet::TensorInfo &space = *node.type, &type = *graph.nodes[value].type;
+            const bool one_by_one = alone || anchor >= 0;
+            leaves.push_back({value, one_by_one && space.batched == type.batched && space.size() == type.size()});
+          }
           if (value == anchor || !computed(value)) continue;
           bool inside = false;
           for (int k = fusion.first_member[root]; k >= 0; k = fusion.next_member[k])
@@ -70,17 +107,23 @@ class ShadowRun {
       if (is(head, tenet::Kind::reduction)) {
         region(head, false, false, -1);
         const int summed = fusion.value[graph.nodes[head].operands[0]];
+        if (!computed(summed)) leaves.push_back({summed, false});
         if (computed(summed) && fusion.stored[summed]) inputs.push_back({summed, false});
       } else {
         for (int j = 0; j < graph.nodes[head].operand_count; ++j) {
           const int value = fusion.value[graph.nodes[head].operands[j]];
-          if (computed(value)) inputs.push_back({value, false});
+          (computed(value) ? inputs : leaves).push_back({value, false});
         }
       }
       if (epilogue >= 0) region(epilogue, false, true, head);
-      if (!fusion.absorbed[head]) results.push_back(head);
+      if (epilogue < 0 || plan.place[head].arena != plan.place[epilogue].arena ||
+          plan.place[head].offset != plan.place[epilogue].offset)
+        results.push_back(head);
+      else if (tenet::holds_old_values(plan.place[head].arena))
+        report("what a kernel computes, in the place of an old value", head, s);
     }
     for (const Read& input : inputs) check_read(input.value, s);
+    check_old_values(leaves, results, s);
     for (const int result : results) {
       // No result lies on an input of the step, but where the input is read at the same place for the last time.
       for (const Read& input : inputs) {
@@ -136,6 +179,7 @@ class ShadowRun {
   }
 
   std::vector<int> per_sample_, fixed_;
+  std::vector<bool> old_is_gone_;  // of each output
 };
 
 /// Acts a program out; gives how many results were written in the place of an input.

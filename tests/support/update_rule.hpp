@@ -36,9 +36,9 @@ struct Number {
 };
 
 /// Six steps; `rule(number, gradient, step)` is the formula, step from 1.
-template <class Optimizer, class Device>
+template <class Optimizer, class Device, class Update>
 void check_on(const Optimizer& optimizer, const std::function<void(Number&, double, int)>& rule) {
-  tenet::Trainer<Bare, Sum, Optimizer, tenet::Features<count>, Device> trainer{optimizer, 5};
+  tenet::Trainer<Bare, Sum, Optimizer, tenet::Features<count>, Device, Update> trainer{optimizer, 5};
   const auto parameters = trainer.weights()["parameters"];
   std::vector<Number> numbers(count);
   for (std::size_t i = 0; i < count; ++i) numbers[i].parameter = parameters[i];
@@ -60,8 +60,9 @@ void check_on(const Optimizer& optimizer, const std::function<void(Number&, doub
 
 template <class Optimizer>
 void check(const Optimizer& optimizer, const std::function<void(Number&, double, int)>& rule) {
-  check_on<Optimizer, tenet::Reference>(optimizer, rule);
-  check_on<Optimizer, tenet::Cpu<0, 2>>(optimizer, rule);
+  check_on<Optimizer, tenet::Reference, tenet::UpdateAfterBackward>(optimizer, rule);
+  check_on<Optimizer, tenet::Cpu<0, 2>, tenet::UpdateAfterBackward>(optimizer, rule);
+  check_on<Optimizer, tenet::Cpu<0, 2>, tenet::UpdateInBackward>(optimizer, rule);
 }
 
 }  // namespace update_rule

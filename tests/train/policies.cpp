@@ -6,6 +6,9 @@
 #include <tenet/optim/sgd.hpp>
 #include <tenet/train/trainer.hpp>
 
+#include "../support/network.hpp"
+#include "../support/networks.hpp"
+
 using namespace tenet;
 
 namespace {
@@ -16,6 +19,8 @@ static_assert(std::is_same_v<Policies<Features<4>, Cpu<1, 2>>::Device, Cpu<1, 2>
 static_assert(std::is_same_v<Policies<Cpu<1, 2>, Features<4>>::Device, Cpu<1, 2>>);
 static_assert(std::is_same_v<Policies<Reference, Tokens<7>>::Device, Reference>);
 static_assert(std::is_same_v<Policies<Reference, Tokens<7>>::Input, Tokens<7>>);
+static_assert(std::is_same_v<Policies<Reference, Tokens<7>>::Update, UpdateAfterBackward>);
+static_assert(std::is_same_v<Policies<UpdateInBackward, Tokens<7>>::Update, UpdateInBackward>);
 
 using Net = Linear<4, 2>;
 using One = Trainer<Net, MeanSquaredError, Sgd, Features<4>, Reference>;
@@ -26,7 +31,60 @@ static_assert(std::is_same_v<One::Device, Reference> && std::is_same_v<Other::In
 using First = Trainer<Net, MeanSquaredError, Sgd, Features<4>, Cpu<0, 1>>;
 using Second = Trainer<Net, MeanSquaredError, Sgd, Cpu<1, 2>, Features<4>>;
 static_assert(std::is_same_v<First::Training, Second::Training>);
+
+/// A weight that is read by the gradient of its input after its own gradient is known, and one that two layers share.
+struct ReadLate {
+  Parameter<Fixed<4>, KaimingUniform<1>> scale;
+  Linear<4, 4> shared;
+  constexpr auto forward(auto x) const { return shared(scale.in(x)*tanh(shared(scale.in(x)*x))); }
+};
+
+/// Trains with both policies; after each step the parameters are the same.
+template <class Net, class Loss, class Optimizer, class Input, class Device>
+void update_alike(Optimizer optimizer) {
+  using After = Trainer<Net, Loss, Optimizer, Input, Device, UpdateAfterBackward>;
+  using In = Trainer<Net, Loss, Optimizer, UpdateInBackward, Input, Device>;
+  static_assert(!std::is_same_v<typename After::Training, typename In::Training>);
+  After after{optimizer, 3};
+  In in{optimizer, 3};
+  const auto numbers = network::numbers(3 * Input::size, 1);
+  std::vector<typename Input::Element> inputs;
+  for (const float x : numbers)
+    inputs.push_back(static_cast<typename Input::Element>(std::is_integral_v<typename Input::Element> ? 4 + 3 * x : x));
+  std::vector<typename After::TargetElement> targets(static_cast<std::size_t>(3 * After::Target::size));
+  for (std::size_t i = 0; i < targets.size(); ++i) targets[i] = static_cast<typename After::TargetElement>(i % 3);
+  const auto count = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
+  const std::vector<float> before(in.weights().parameters(), in.weights().parameters() + count);
+  for (const int batch : {3, 1, 2, 1}) {
+    CAPTURE(batch);
+    const float expected = after.step(inputs.data(), targets.data(), batch).loss;
+    CHECK(in.step(inputs.data(), targets.data(), batch).loss == Approx(expected).epsilon(1e-5));
+    const float *const found = in.weights().parameters(), *const wanted = after.weights().parameters();
+    float worst = 0, moved = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      worst = std::fmax(worst, std::fabs(found[i] - wanted[i]));
+      moved = std::fmax(moved, std::fabs(wanted[i] - before[i]));
+    }
+    CHECK(moved > 1e-3f);
+    CHECK(worst <= 1e-4f * moved);
+  }
+}
+template <class Device>
+void update_alike_on() {
+  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
+  update_alike<ReadLate, MeanSquaredError, Sgd, Features<4>, Device>(sgd);
+  update_alike<ReadLate, MeanSquaredError, PlainSgd, Features<4>, Device>({.learning_rate = 0.05f});
+  update_alike<networks::Residual, CrossEntropy, Sgd, Image<2, 6, 5>, Device>(sgd);
+  update_alike<networks::Drawn<3>, MeanSquaredError, Sgd, Batched<3, 4>, Device>(sgd);
+  update_alike<networks::Drawn<4>, MeanSquaredError, Adam, Batched<3, 4>, Device>({});
+  update_alike<networks::Transformer, CrossEntropy, AdamW, Tokens<4>, Device>({});
+}
 }  // namespace
+
+TEST_CASE("updates in the backward pass and behind it are the same") {
+  update_alike_on<Reference>();
+  update_alike_on<Cpu<0, 2>>();
+}
 
 TEST_CASE("policies in any order train alike") {
   One one{{.learning_rate = 0.1f}, 3};

@@ -64,6 +64,14 @@ static_assert(outputs<Training>(Destination::buffer) == 2);
 static_assert(outputs<Training>(Destination::parameters) == 1 && outputs<Training>(Destination::state) == 2);
 static_assert(traced::operations<Training>("dropout_mask") == 1);
 
+// Updated in the backward pass: each parameter and both of its moments by themselves, and no gradient is left.
+using InBackward = Program<TrainingProgram<Net, CrossEntropy, AdamW, Input, traced::Kernels, UpdateInBackward>>;
+static_assert(outputs<InBackward>(Destination::parameter) == 8 && outputs<InBackward>(Destination::slot_state) == 16);
+static_assert(outputs<InBackward>(Destination::gradient) == 0 && outputs<InBackward>(Destination::buffer) == 2);
+static_assert(outputs<InBackward>(Destination::parameters) == 0 && outputs<InBackward>(Destination::state) == 0);
+static_assert(leaves<InBackward>(Source::parameters) == 0 && leaves<InBackward>(Source::gradients) == 0);
+static_assert(leaves<InBackward>(Source::slot_state) == 16);
+
 // Operations of that name that were traced, whether or not an output depends on them.
 template <class Program>
 constexpr int traced_operations(std::string_view name) {

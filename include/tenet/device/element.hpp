@@ -44,22 +44,29 @@ struct RegionEpilogue {
 
 namespace detail {
 
+/// What operation Operation of a region reads as its operand.
+template <Wiring wiring, int Operation, int Operand, class Lane>
+[[gnu::always_inline]] inline Lane region_operand(const Lane* inputs, const Lane* values) {
+  constexpr int from = wiring.source[Operation][Operand];
+  if constexpr (from >= 0)
+    return inputs[from];
+  else
+    return values[-1 - from];
+}
+
+template <Wiring wiring, auto... functions, class Lane, int... I>
+[[gnu::always_inline]] inline void evaluate_operations(const Lane* inputs, Lane* values,
+                                                       std::integer_sequence<int, I...>) {
+  ((values[I] = functions(region_operand<wiring, I, 0>(inputs, values), region_operand<wiring, I, 1>(inputs, values),
+                          region_operand<wiring, I, 2>(inputs, values), region_operand<wiring, I, 3>(inputs, values))),
+   ...);
+}
+
 /// Evaluates a region for one Lane (a float or a vector of them): inputs -> the values of all operations.
 template <Wiring wiring, auto... functions, class Lane>
-inline void evaluate_region(const Lane* inputs, Lane* values) {
+[[gnu::always_inline]] inline void evaluate_region(const Lane* inputs, Lane* values) {
   if constexpr (sizeof...(functions) > 0)  // nvcc crashes on the empty sequence
-    [&]<int... I>(std::integer_sequence<int, I...>) {
-      const auto source = [&]<int Operation, int Operand>() -> Lane {
-        constexpr int from = wiring.source[Operation][Operand];
-        if constexpr (from >= 0)
-          return inputs[from];
-        else
-          return values[-1 - from];
-      };
-      ((values[I] = functions(source.template operator()<I, 0>(), source.template operator()<I, 1>(),
-                              source.template operator()<I, 2>(), source.template operator()<I, 3>())),
-       ...);
-    }(std::make_integer_sequence<int, sizeof...(functions)>{});
+    evaluate_operations<wiring, functions...>(inputs, values, std::make_integer_sequence<int, sizeof...(functions)>{});
 }
 
 }  // namespace detail

@@ -14,17 +14,30 @@ struct KnownRegion {
   bool padded_input[max_region_inputs]{};    ///< the memory goes on to a whole number of vectors, and may be read there
   bool padded_output[max_region_outputs]{};  ///< may be written there
 
-  /// Input k is one number throughout the region.
-  constexpr bool is_number(int k) const {
-    return inputs[k].count == 1 || (!inputs[k].full && inputs[k].inner >= total);
+  /// Input k is one number throughout a row, see `row`.
+  constexpr bool is_number(int k) const { return !inputs[k].full && (inputs[k].count == 1 || inputs[k].inner > 1); }
+  /// Elements of a row: throughout each, inputs that are broadcast along their last extents stay one number. Without
+  /// such inputs, or where they are one number altogether, all elements are one row.
+  constexpr long row(int input_count) const {
+    long result = total;
+    for (int k = 0; k < input_count; ++k)
+      if (is_number(k) && inputs[k].count > 1 && inputs[k].inner < result) result = inputs[k].inner;
+    return result;
   }
-  /// Lane l of the vector at element i reads data[index(k, i) + l] of input k.
-  constexpr long index(int k, long i) const { return inputs[k].count >= total ? i : i % inputs[k].count; }
-  /// Whether each aligned vector of `width` elements of each input is contiguous, or the input one number.
+  /// Input k in the vector at element i starts at data[index(k, i)], or is that number.
+  constexpr long index(int k, long i) const {
+    const long at = is_number(k) ? i / inputs[k].inner : i;
+    return inputs[k].count >= total ? at : at % inputs[k].count;
+  }
+  /// Whether each vector of `width` elements from the beginning of a row is contiguous in each input, or one number.
   constexpr bool in_vectors(int input_count, int width) const {
+    const long length = row(input_count);
+    if (length < total && (length % width != 0 || total % length != 0)) return false;
     for (int k = 0; k < input_count; ++k) {
-      const bool row = inputs[k].inner == 1 && (inputs[k].count >= total || inputs[k].count % width == 0);
-      if (!inputs[k].regular || !(inputs[k].full || is_number(k) || row)) return false;
+      const Access& how = inputs[k];
+      const bool number = is_number(k) && (how.count == 1 || how.inner % length == 0);
+      const bool vectors = !is_number(k) && (how.count >= total || how.count % width == 0);
+      if (!how.regular || !(how.full || number || vectors)) return false;
     }
     return true;
   }

@@ -80,12 +80,12 @@ class OneSampleRunner {
   static constexpr bool in_vectors =
       known_region<Call>().in_vectors(lowered.calls[Call].inputs, sizeof(typename Kernels::Lane) / sizeof(float));
 
-  /// Kernels; sums of all elements, or over a batch of one, which are their operand.
+  /// Kernels, and sums of all elements. (A sum over the batch has not even been traced.)
   template <int S>
   static constexpr bool is_known() {
     constexpr const auto& step = lowered.steps[S];
     if constexpr (step.kind == Kind::reduction)
-      return (step.sum.count == 1 || step.sum.count == lowered.calls[step.region].total) && in_vectors<step.region>;
+      return step.sum.count == 1 && in_vectors<step.region>;
     else
       return true;
   }
@@ -94,8 +94,7 @@ class OneSampleRunner {
   [[gnu::always_inline]] static inline void run_sum(const Arenas& arenas) {
     constexpr const auto& step = lowered.steps[S];
     float* const result = arenas.writable(step.result);
-    constexpr Role role = step.sum.count == lowered.calls[step.region].total ? Role::store : Role::sum;
-    run_known_region<step.region, role, known_region<step.region>(&step.result)>(arenas, &result);
+    run_known_region<step.region, Role::sum, known_region<step.region>(&step.result)>(arenas, &result);
   }
 
   /// A region alone, or behind a kernel.

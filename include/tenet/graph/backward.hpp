@@ -9,10 +9,12 @@ namespace tenet {
 /// adjoint[i] becomes the id of d loss / d (value i), or -1 where there is none. Values are visited from the loss back;
 /// each operation on the way gives the gradients of those operands behind which a parameter stands, and what meets at a
 /// value is added. Dead gradients are never computed. `adjoint` has room for the ids 0 … loss, and starts at -1.
-template <class Context>
-constexpr void backward(Context& context, int loss, int* adjoint) {
+/// reached(i) is called for each value when its gradient is complete, and nothing behind it has been visited yet.
+template <class Context, class Reached>
+constexpr void backward(Context& context, int loss, int* adjoint, Reached&& reached) {
   adjoint[loss] = context.constant(1.0f);
   for (int i = loss; i >= 0; --i) {
+    reached(i);
     const OperationInfo<Context>* const operation = context.operation(i);
     if (adjoint[i] < 0 || operation == nullptr || operation->gradient == nullptr) continue;
     bool wanted[max_operands]{};
@@ -23,6 +25,11 @@ constexpr void backward(Context& context, int loss, int* adjoint) {
     }
     if (any) operation->gradient(context, context.operands(i), i, wanted, adjoint);
   }
+}
+
+template <class Context>
+constexpr void backward(Context& context, int loss, int* adjoint) {
+  backward(context, loss, adjoint, [](int) {});
 }
 
 }  // namespace tenet

@@ -45,6 +45,8 @@ inline std::string name_of(Source source, float value, int index) {
       return "all gradients";
     case Source::state:
       return "optimizer state " + std::to_string(index);
+    case Source::slot_state:
+      return "optimizer state of a parameter";
   }
   return "";
 }
@@ -126,7 +128,8 @@ std::string to_dot(const G& graph, const Fusion& fusion, const Order& order, con
       });
   }
   for (int i = 0; i < G::output_count; ++i) {
-    constexpr const char* names[]{"result", "gradient", "new buffer", "new parameters", "new state"};
+    constexpr const char* names[]{
+        "result ", "gradient ", "new buffer ", "new parameters ", "new state ", "new ", "new state of a parameter"};
     const Output& output = graph.outputs[i];
     if (output.destination == Destination::gradient) {  // together they are what the optimizer reads
       for (int leaf = 0; leaf < G::count; ++leaf)
@@ -135,8 +138,12 @@ std::string to_dot(const G& graph, const Fusion& fusion, const Order& order, con
       continue;
     }
     const std::string id = "out" + std::to_string(i);
-    dot += "  " + id + " [label=\"" + names[static_cast<int>(output.destination)] + " " + std::to_string(output.index) +
-           "\", shape=ellipse, style=filled, fillcolor=\"#f8d7e3\"];\n";
+    std::string label = names[static_cast<int>(output.destination)];
+    if (output.destination == Destination::parameter)
+      label += name_of_slot(output.index);
+    else if (output.destination != Destination::slot_state)
+      label += std::to_string(output.index);
+    dot += "  " + id + " [label=\"" + label + "\", shape=ellipse, style=filled, fillcolor=\"#f8d7e3\"];\n";
     if (!drawn_name[fusion.value[output.node]].empty())
       edges += "  " + drawn_name[fusion.value[output.node]] + " -> " + id + ";\n";
   }

@@ -212,18 +212,50 @@ struct FusionPass {
     bool possible = true;
     for_each_input(root, [&](int value) { possible = possible && (value == best || available(value, root) < best); });
     if (!possible) return;
-    bool only = !uses.is_output[best];
-    for (int k = uses.first[best]; k < uses.first[best + 1]; ++k) {
+    fusion.position[root] = best;
+    put_behind(best, root);
+  }
+
+  constexpr void put_behind(int kernel, int root) {
+    bool only = !uses.is_output[kernel];
+    for (int k = uses.first[kernel]; k < uses.first[kernel + 1]; ++k) {
       bool inside = false;
       for (int m = fusion.first_member[root]; m >= 0; m = fusion.next_member[m])
         inside = inside || fusion.member[m] == uses.consumer[k];
       const int c = uses.consumer[k];
       only = only && inside && (fusion.stored[c] || root_count[c] == 1);
     }
-    fusion.anchor[root] = best;
-    fusion.epilogue[best] = root;
-    fusion.absorbed[best] = only;
-    fusion.position[root] = best;
+    fusion.anchor[root] = kernel;
+    fusion.epilogue[kernel] = root;
+    fusion.absorbed[kernel] = only;
+  }
+
+  /// Joins region `root` with the region behind a kernel whose value, or that region's, it reads, where nothing else
+  /// has to be waited for: an update's new state and new parameters behind their gradient.
+  constexpr void join_epilogue(int root) {
+    int kernel = -1;
+    const auto kernel_of = [&](int value) {
+      if (is(value, Kind::element)) return fusion.anchor[fusion.region[value]];
+      return fusion.epilogue[value] >= 0 ? value : -1;
+    };
+    for_each_input(root, [&](int value) {
+      if (kernel_of(value) > kernel) kernel = kernel_of(value);
+    });
+    if (kernel < 0) return;
+    const int before = fusion.epilogue[kernel];
+    bool possible = same_space(root, before) && fusion.prepared[root] == fusion.prepared[before] &&
+                    operations[root] + operations[before] <= max_region_operations &&
+                    inputs[root] + inputs[before] - 1 <= max_region_inputs &&
+                    outputs[root] + outputs[before] <= max_region_outputs;
+    for_each_input(root, [&](int value) {
+      const bool there = value == kernel || (is(value, Kind::element) && fusion.region[value] == before);
+      possible = possible && (there || available(value, root) < kernel);
+    });
+    if (!possible) return;
+    fusion.position[root] = kernel;
+    fusion.anchor[before] = -1;
+    take_members(root, before);
+    put_behind(kernel, root);
   }
 
   /// Joins a stored region with the later region `root` that reads it, where nothing needs it before: one loop with
@@ -259,21 +291,25 @@ struct FusionPass {
           }
         }
       }
-      if (!later) continue;
-      operations[root] += operations[value];
-      inputs[root] += inputs[value] - 1;
-      outputs[root] += outputs[value];
-      for (int m = fusion.first_member[value]; m >= 0; m = fusion.next_member[m]) {
-        const int i = fusion.member[m];
-        if (fusion.stored[i] && is(i, Kind::element)) {
-          fusion.region[i] = root;
-          fusion.position[i] = root;
-        }
-      }
-      append_members(root, value);
+      if (later) take_members(root, value);
     }
   }
   int outputs[n]{};
+
+  /// Region `value` becomes part of region `root`, and is computed where that is.
+  constexpr void take_members(int root, int value) {
+    operations[root] += operations[value];
+    inputs[root] += inputs[value] - 1;
+    outputs[root] += outputs[value];
+    for (int m = fusion.first_member[value]; m >= 0; m = fusion.next_member[m]) {
+      const int i = fusion.member[m];
+      if (fusion.stored[i] && is(i, Kind::element)) {
+        fusion.region[i] = root;
+        fusion.position[i] = fusion.position[root];
+      }
+    }
+    append_members(root, value);
+  }
 
   /// Members of both regions in one list, falling, each once.
   constexpr void append_members(int root, int value) {
@@ -298,6 +334,7 @@ struct FusionPass {
       if (!fusion.stored[i] || !is(i, Kind::element)) continue;
       outputs[i] = 1;
       attach(i);
+      if (fusion.anchor[i] < 0) join_epilogue(i);
       if (fusion.anchor[i] < 0) merge_into(i);
     }
     return fusion;

@@ -24,8 +24,8 @@ struct Marks {
 }  // namespace detail
 
 /// Which nodes an output depends on.
-template <class Context, int Nodes, int Slots>
-constexpr auto mark_live(const Trace<Context, Nodes, Slots>& trace) {
+template <class Context, int Nodes, int Outputs>
+constexpr auto mark_live(const Trace<Context, Nodes, Outputs>& trace) {
   detail::Marks<Nodes> marks;
   for (int i = 0; i < trace.output_count; ++i) marks.live[trace.outputs[i].node] = true;
   for (int i = trace.count - 1; i >= 0; --i) {
@@ -37,8 +37,8 @@ constexpr auto mark_live(const Trace<Context, Nodes, Slots>& trace) {
 }
 
 /// Dead code elimination: the live nodes, renumbered.
-template <int Live, int Outputs, class Context, int Nodes, int Slots>
-constexpr auto compact(const Trace<Context, Nodes, Slots>& trace, const detail::Marks<Nodes>& marks) {
+template <int Live, int Outputs, class Context, int Nodes, int Capacity>
+constexpr auto compact(const Trace<Context, Nodes, Capacity>& trace, const detail::Marks<Nodes>& marks) {
   Graph<Context, Live, Outputs> graph{};
   int renumbered[Nodes]{};
   int next = 0;

@@ -113,7 +113,17 @@ class FreeRanges {
   int count_ = 0;
 };
 
+template <int Slots>
+constexpr Place place_of_slot_state(const SlotTable<Slots>& slots, int index) {
+  return {Arena::states, index / Slots * slots.parameter_floats + slots.slots[index % Slots].offset};
+}
+
 }  // namespace detail
+
+/// Whether what lies in an arena was there before the run, and is given new values by it.
+constexpr bool holds_old_values(Arena arena) {
+  return arena == Arena::parameters || arena == Arena::buffers || arena == Arena::states;
+}
 
 /// Gives every stored value its place. A place is given back after the last step that reads it; the result of a region
 /// takes the place of an input that it reads element by element for the last time.
@@ -151,6 +161,9 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       case Source::state:
         plan.place[i] = {Arena::states, node.index * slots.parameter_floats};
         break;
+      case Source::slot_state:
+        plan.place[i] = detail::place_of_slot_state(slots, node.index);
+        break;
       default:
         plan.place[i] = {Arena::numbers, plan.number_count};
         plan.numbers[plan.number_count++] = {node.source, node.value, node.index};
@@ -158,27 +171,35 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     }
   }
 
-  // Until which step the old contents of buffers, states and parameters are read: a new value may not be written
-  // before.
-  int buffer_read[Slots + 1]{}, state_read[max_states]{}, parameters_read = 0;
+  // The leaves that hold the old contents of parameters, buffers and states, + 1: a new value may not be written before
+  // the last step that reads the old one, nor in it, but where that reads it element by element.
+  int in_slot[Slots + 1]{}, in_state[max_states]{}, in_slot_state[max_states * Slots + 1]{}, in_parameters = 0;
   for (int i = 0; i < n; ++i) {
     const auto& leaf = graph.nodes[i];
-    const int last = order.last_use[i];
-    if (leaf.source == Source::buffer && last > buffer_read[leaf.index]) buffer_read[leaf.index] = last;
-    if (leaf.source == Source::state && last > state_read[leaf.index]) state_read[leaf.index] = last;
-    if (leaf.source == Source::parameters && last > parameters_read) parameters_read = last;
+    if (leaf.source == Source::parameter || leaf.source == Source::buffer) in_slot[leaf.index] = i + 1;
+    if (leaf.source == Source::state) in_state[leaf.index] = i + 1;
+    if (leaf.source == Source::slot_state) in_slot_state[leaf.index] = i + 1;
+    if (leaf.source == Source::parameters) in_parameters = i + 1;
   }
-  const auto old_value_is_read_after = [&](const Output& output, int step) {
+  const auto old_value = [&](const Output& output) {
     switch (output.destination) {
       case Destination::buffer:
-        return buffer_read[output.index] > step;
+      case Destination::parameter:
+        return in_slot[output.index] - 1;
       case Destination::state:
-        return state_read[output.index] > step;
+        return in_state[output.index] - 1;
+      case Destination::slot_state:
+        return in_slot_state[output.index] - 1;
       case Destination::parameters:
-        return parameters_read > step;
+        return in_parameters - 1;
       default:
-        return false;
+        return -1;
     }
+  };
+  const auto old_value_is_needed = [&](const Output& output, int step) {
+    const int old = old_value(output);
+    if (old < 0) return false;
+    return order.last_use[old] > step || (order.last_use[old] == step && !order.in_place[old]);
   };
   bool kept[n]{};  // until the end, where it is copied
 
@@ -201,10 +222,16 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       case Destination::state:
         plan.destination[i] = {Arena::states, output.index * slots.parameter_floats};
         break;
+      case Destination::parameter:
+        plan.destination[i] = {Arena::parameters, slots.slots[output.index].offset};
+        break;
+      case Destination::slot_state:
+        plan.destination[i] = detail::place_of_slot_state(slots, output.index);
+        break;
     }
     if (placed[value]) {  // a leaf, or one value for two destinations
       plan.copied[i] = true;
-    } else if (old_value_is_read_after(output, order.step[value])) {
+    } else if (old_value_is_needed(output, order.step[value])) {
       plan.copied[i] = kept[value] = true;
     } else {
       plan.place[value] = plan.destination[i];
@@ -258,8 +285,10 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       }
     } else {
       const int epilogue = fusion.epilogue[head];
-      if (epilogue >= 0) allocate(epilogue);
-      if (fusion.absorbed[head])
+      for (int m = epilogue >= 0 ? fusion.first_member[epilogue] : -1; m >= 0; m = fusion.next_member[m])
+        if (fusion.stored[fusion.member[m]]) allocate(fusion.member[m]);
+      // Not in the place of an old value, which the region behind may have to read.
+      if (fusion.absorbed[head] && !holds_old_values(plan.place[epilogue].arena))
         plan.place[head] = plan.place[epilogue];
       else
         allocate(head);

@@ -17,6 +17,7 @@ enum class Source : unsigned char {
   parameters,        ///< all parameters as one vector, for the optimizer
   gradients,         ///< all gradients as one vector, in the same order
   state,             ///< state `index` of the optimizer, one number a parameter
+  slot_state,        ///< the part of a state that belongs to one parameter; `index` is state · slots + slot
 };
 
 /// One value of the graph: a leaf, or an operation on earlier nodes.
@@ -40,6 +41,8 @@ enum class Destination : unsigned char {
   buffer,      ///< the buffer in slot `index` gets a new value
   parameters,  ///< the parameters get new values
   state,       ///< state `index` of the optimizer gets new values
+  parameter,   ///< the parameter in slot `index` gets a new value
+  slot_state,  ///< the part of a state that belongs to one parameter, `index` as in `Source`
 };
 
 struct Output {

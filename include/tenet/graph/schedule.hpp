@@ -67,7 +67,7 @@ constexpr auto schedule(const G& graph, const Fusion<G::count>& fusion) {
     }
     for (int j = 0; j < node.operand_count; ++j) use(fusion.value[node.operands[j]], s, false);
     if (is(head, Kind::reduction)) use_region(head, s, false);
-    if (fusion.epilogue[head] >= 0) use_region(fusion.epilogue[head], s, false);
+    if (fusion.epilogue[head] >= 0) use_region(fusion.epilogue[head], s, true);
   }
   for (int i = 0; i < n; ++i)
     if (fusion.prepared[i] && result.last_use[i] >= result.prepared) result.last_use[i] = Schedule<n>::forever;

@@ -9,11 +9,10 @@ namespace tenet {
 
 /// Fixed room for a trace, which becomes a constant. Capacities are chosen from the number of slots of the network; a
 /// trace that does not fit says so in `overflow` and is repeated with more room.
-template <class Context, int Nodes, int Slots>
+template <class Context, int Nodes, int Outputs>
 struct Trace {
-  static constexpr int node_capacity = Nodes, output_capacity = 2 * Slots + 8;
   Node<Context> nodes[Nodes];
-  Output outputs[output_capacity];
+  Output outputs[Outputs];
   int count = 0, output_count = 0;
   int forward_count = 0;  ///< nodes traced before backward began
   int merged = 0, simplified = 0;
@@ -36,8 +35,8 @@ class Tracer {
   static constexpr bool records_mistakes = true;
   static constexpr bool holds_values = false;
 
-  template <int Nodes, int Slots>
-  constexpr Tracer(Trace<Tracer, Nodes, Slots>& trace, int* table, int* slots, bool training)
+  template <int Nodes, int Outputs>
+  constexpr Tracer(Trace<Tracer, Nodes, Outputs>& trace, int* table, int* slots, bool training)
       : nodes_(trace.nodes), table_(table), slots_(slots), capacity_(Nodes), training_(training) {}
 
   constexpr int emit(const Info& info, const int* operands, int attribute) {

@@ -49,17 +49,17 @@ struct Instance {
       return {};
   }
 
-  template <class Context>
+  template <class Device>
   static constexpr long scratch() {
-    using Executor = typename Context::Device::Executor;
+    using Executor = typename Device::Executor;
     if constexpr (requires(Executor* executor) { Op::scratch(executor, Operands{}...); })
       return Op::scratch(static_cast<Executor*>(nullptr), Operands{}...);
     else
       return 0;
   }
 
-  template <class Context>
-  static void run(typename Context::Device::Executor& executor, const typename Context::Device::Arguments& arguments) {
+  template <class Device>
+  static void run(typename Device::Executor& executor, const typename Device::Arguments& arguments) {
     Op::run(executor, arguments, Operands{}...);
   }
 
@@ -108,13 +108,13 @@ struct Instance {
     if constexpr (requires { Op::cheap; }) made.cheap = Op::cheap;
     if constexpr (requires { Op::carries_epilogue; }) made.carries_epilogue = Op::carries_epilogue;
     made.flops = flops();
-    made.scratch = scratch<Context>();
+    made.scratch = scratch<Device>();
     if constexpr (Op::kind == Kind::element) {
       made.element = &detail::element_thunk<Op, typename Device::Lane>;
       if constexpr (Op::foldable) made.fold = &detail::element_thunk<Op, float>;
     }
     if constexpr (Op::kind == Kind::kernel)
-      made.kernel = &run<Context>;
+      made.kernel = &run<Device>;
     else if constexpr (Context::holds_values && Op::kind != Kind::view)  // run alone, as it comes
       made.kernel = Context::Base::template run_alone<Op, Result, Operands...>;
     made.gradient = gradient_pointer<Context>();

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <tenet/core/geometry.hpp>
-#include <tenet/ops/instance.hpp>
+#include <tenet/ops/arithmetic.hpp>
+#include <tenet/ops/shape.hpp>
 
 /// Products of matrices. A factor has two extents or more; the last two are its rows and columns, those before (and the
 /// batch) count the matrices. A factor that is shared by the whole batch (a weight) is multiplied in one large product.
@@ -144,6 +145,16 @@ struct OuterSum : KernelOperation {
   static constexpr bool carries_epilogue = true;
 };
 
+/// `OuterSum`; of two rows a broadcasted product, which is computed where it is used.
+template <class Context, class A, class B>
+constexpr auto outer_sum(Symbol<Context, A> a, Symbol<Context, B> b) {
+  constexpr auto rows = static_cast<int>(columns_of(A::info)), columns = static_cast<int>(columns_of(B::info));
+  if constexpr (is_one_sample<Context> && A::size == rows && B::size == columns)
+    return reshape_to<Fixed<rows, 1>>(a) * reshape_to<Fixed<columns>>(b);
+  else
+    return apply<OuterSum>(a, b);
+}
+
 template <bool TransposeLhs, bool TransposeRhs>
 struct Matmul : KernelOperation {
   static constexpr const char* name = "matmul";
@@ -178,9 +189,9 @@ struct Matmul : KernelOperation {
         [=] {
           if constexpr (is_shared(A::Type::info, B::Type::info)) {
             if constexpr (TransposeRhs)
-              return apply<OuterSum>(upstream, lhs);
+              return outer_sum(upstream, lhs);
             else
-              return apply<OuterSum>(lhs, upstream);
+              return outer_sum(lhs, upstream);
           } else {
             if constexpr (TransposeRhs)
               return apply<Matmul<true, TransposeLhs>>(upstream, lhs);

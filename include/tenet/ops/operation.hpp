@@ -62,6 +62,15 @@ struct KernelOperation {
 /// Whether a kernel is compiled for one batch alone: `Arguments::batch` is a constant, see exec/one_sample.hpp.
 template <class Arguments>
 inline constexpr bool batch_is_known = std::is_const_v<decltype(Arguments::batch)>;
+/// The program of a context is for one sample only: a sum over its batch is what is summed.
+template <class Context>
+inline constexpr bool is_one_sample = [] {
+  using Arguments = typename Context::Device::Arguments;
+  if constexpr (batch_is_known<Arguments>)
+    return Arguments::batch == 1;
+  else
+    return false;
+}();
 
 /// The gradients of an operation's operands, one lambda each.
 template <class... Functions>

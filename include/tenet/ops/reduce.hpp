@@ -117,7 +117,7 @@ template <class Target, class Context, class Type>
 constexpr auto sum_to(Symbol<Context, Type> x) {
   if constexpr (std::is_same_v<Target, Type>)
     return x;
-  else if constexpr (access_of(Type::info, Target::info).full)
+  else if constexpr (access_of(Type::info, Target::info).full || (is_one_sample<Context> && Target::size == Type::size))
     return reshape_to<Target>(x);
   else if constexpr (broadcast(Type::info, Target::info) != Type::info)  // a gradient smaller than its operand: spread
     return expand_to<Target>(x);

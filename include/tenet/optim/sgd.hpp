@@ -27,4 +27,22 @@ struct Sgd {
   }
 };
 
+/// Stochastic gradient descent without momentum: p = p - learning_rate·(gradient + weight_decay·p). It keeps nothing
+/// beside the parameters, where `Sgd` keeps a velocity even if its momentum is 0.
+struct PlainSgd {
+  float learning_rate = 0.01f;
+  float weight_decay = 0.0f;
+
+  static constexpr const char* name = "plain SGD";
+  static constexpr int state_count = 0;
+  static constexpr int scalar_count = 2;
+
+  std::array<float, scalar_count> scalars(long) const { return {learning_rate, weight_decay}; }
+
+  static constexpr auto update(auto parameters, auto gradient, const auto&, const auto& scalar) {
+    const auto [learning_rate, weight_decay] = scalar;
+    return std::array{parameters - learning_rate * (gradient + weight_decay * parameters)};
+  }
+};
+
 }  // namespace tenet

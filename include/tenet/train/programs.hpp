@@ -25,9 +25,9 @@ struct NetworkProgram {
   static constexpr const auto& slots = slot_table<Net>;
 
   /// Traces with body(context, network, trace); what is common to all programs is done here.
-  template <int Nodes, class Body>
+  template <int Nodes, int OutputsOfSlot = 2, class Body>
   static constexpr auto trace_with(bool training, Body body) {
-    Trace<Context, Nodes, slot_count<Net>> trace;
+    Trace<Context, Nodes, OutputsOfSlot * slot_count<Net> + 8> trace;
     int table[2 * Nodes]{};
     int assigned[slot_count<Net> + 1]{};
     Context context(trace, table, assigned, training);
@@ -68,11 +68,12 @@ struct NetworkProgram {
 
 }  // namespace detail
 
-/// Input -> output. No gradient is traced: not one operation of a backward pass is compiled.
-template <class Net, class Input, class Kernels>
+/// Input -> output. `Within` is the context in which the operations stand. By itself, no gradient is traced: not one
+/// operation of a backward pass is compiled. Beside a training step it is the step's context, `Tracer<Kernels>`, so
+/// that the network's operations are compiled once for both.
+template <class Net, class Input, class Kernels, class Within = typename Tracer<Kernels>::WithoutGradient>
 struct InferenceProgram : detail::NetworkProgram<Net, Input, Kernels> {
   using Base = detail::NetworkProgram<Net, Input, Kernels>;
-  using Within = typename Base::Context::WithoutGradient;
   using Output = detail::OutputOf<Net, Input, Within>;
   template <class Other>
   using For = InferenceProgram<Net, Input, Other>;
@@ -80,47 +81,56 @@ struct InferenceProgram : detail::NetworkProgram<Net, Input, Kernels> {
   template <int Nodes>
   static constexpr auto trace() {
     return Base::template trace_with<Nodes>(false, [](auto& context, const Net& net, auto output) {
-      Within within{&context};
-      const auto y = call(net, Symbol<Within, Input>{&within, context.leaf(Source::input, Input::info, 0)});
-      output(y.id, Destination::result, 0);
+      const auto trace_in = [&](auto& within) {
+        const auto x = context.leaf(Source::input, Input::info, 0);
+        output(call(net, Symbol<Within, Input>{&within, x}).id, Destination::result, 0);
+      };
+      if constexpr (std::is_same_v<Within, typename Base::Context>) {
+        trace_in(context);
+      } else {
+        Within within{&context};
+        trace_in(within);
+      }
     });
   }
 };
 
-/// Input and target -> loss, and the metric where the loss has one. No gradient is traced.
+/// Input and target -> loss, and the metric where the loss has one. It stands beside a training step, in whose context
+/// it is traced.
 template <class Net, class Loss, class Input, class Kernels>
 struct EvaluationProgram : detail::NetworkProgram<Net, Input, Kernels> {
   using Base = detail::NetworkProgram<Net, Input, Kernels>;
-  using Within = typename Base::Context::WithoutGradient;
-  using Output = detail::OutputOf<Net, Input, Within>;
+  using Context = typename Base::Context;
+  using Output = detail::OutputOf<Net, Input, Context>;
   using Target = typename Loss::template Target<Output>;
 
   template <int Nodes>
   static constexpr auto trace() {
-    return Base::template trace_with<Nodes>(false, [](auto& context, const Net& net, auto output) {
-      Within within{&context};
-      const auto y = call(net, Symbol<Within, Input>{&within, context.leaf(Source::input, Input::info, 0)});
-      const Symbol<Within, Target> target{&within, context.leaf(Source::input, Target::info, 1)};
+    return Base::template trace_with<Nodes>(false, [](Context& context, const Net& net, auto output) {
+      const auto y = call(net, Symbol<Context, Input>{&context, context.leaf(Source::input, Input::info, 0)});
+      const Symbol<Context, Target> target{&context, context.leaf(Source::input, Target::info, 1)};
       output(Loss::loss(y, target).id, Destination::result, 0);
       if constexpr (Loss::has_accuracy) output(Loss::metric(y, target).id, Destination::result, 1);
     });
   }
 };
 
-/// The whole training step: forward, backward, update, and the running statistics.
-template <class Net, class Loss, class Optimizer, class Input, class Kernels>
+/// The whole training step: forward, backward, update, and the running statistics. `Update` says when parameters are
+/// updated.
+template <class Net, class Loss, class Optimizer, class Input, class Kernels, class Update = UpdateAfterBackward>
 struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
   using Base = detail::NetworkProgram<Net, Input, Kernels>;
   using Context = typename Base::Context;
   using Output = detail::OutputOf<Net, Input, Context>;
   using Target = typename Loss::template Target<Output>;
   template <class Other>
-  using For = TrainingProgram<Net, Loss, Optimizer, Input, Other>;
+  using For = TrainingProgram<Net, Loss, Optimizer, Input, Other, Update>;
 
   template <int Nodes>
   static constexpr auto trace() {
     int forward_count = 0;
-    auto trace = Base::template trace_with<Nodes>(true, [&](Context& context, const Net& net, auto output) {
+    constexpr int outputs_of_slot = 2 + Optimizer::state_count;
+    const auto body = [&](Context& context, const Net& net, auto output) {
       const auto y = call(net, Symbol<Context, Input>{&context, context.leaf(Source::input, Input::info, 0)});
       const Symbol<Context, Target> target{&context, context.leaf(Source::input, Target::info, 1)};
       const auto loss = Loss::loss(y, target);
@@ -131,36 +141,78 @@ struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
 
       int adjoint[Nodes];
       for (int& id : adjoint) id = -1;
-      backward(context, loss.id, adjoint);
-      for (int i = 0; i < forward_count; ++i)
-        if (context.node(i).source == Source::parameter && adjoint[i] >= 0)
-          output(adjoint[i], Destination::gradient, context.node(i).index);
-
-      if constexpr (Base::slots.parameter_floats > 0) trace_update(context, output);
-    });
+      if constexpr (Update::keeps_gradients) {
+        backward(context, loss.id, adjoint);
+        for (int i = 0; i < forward_count; ++i)
+          if (context.node(i).source == Source::parameter && adjoint[i] >= 0)
+            output(adjoint[i], Destination::gradient, context.node(i).index);
+        if constexpr (Base::slots.parameter_floats > 0) update_all(context, output);
+      } else {
+        backward(context, loss.id, adjoint, [&](int i) {
+          const int slot = context.node(i).index;
+          if (context.node(i).source == Source::parameter && adjoint[i] >= 0)
+            update_of_slot<decltype(output)>[static_cast<std::size_t>(slot)](context, output, slot, i, adjoint[i]);
+        });
+      }
+    };
+    auto trace = Base::template trace_with<Nodes, outputs_of_slot>(true, body);
     if (trace.mistake.kind == Mistake::none) trace.forward_count = forward_count;
     return trace;
   }
 
  private:
-  /// The optimizer's rule over all parameters as one vector.
-  static constexpr void trace_update(Context& context, auto output) {
+  /// What an update works on: all parameters, or those of a slot. State k has the index first + k · step.
+  struct Part {
+    Source state;
+    Destination new_parameters, new_state;
+    int first, step;
+  };
+
+  /// The optimizer's rule for parameters of type Type.
+  template <class Type>
+  static constexpr void update(Context& context, const auto& output, Part part, int parameters, int gradient) {
     using Within = typename Context::WithoutGradient;
-    using All = Fixed<static_cast<int>(Base::slots.parameter_floats)>;
     Within within{&context};
-    const auto vector = [&](Source source, int index) {
-      return Symbol<Within, All>{&within, context.leaf(source, All::info, index)};
-    };
-    std::array<Symbol<Within, All>, Optimizer::state_count> state{};
-    for (int i = 0; i < Optimizer::state_count; ++i) state[static_cast<std::size_t>(i)] = vector(Source::state, i);
+    std::array<Symbol<Within, Type>, Optimizer::state_count> state{};
+    for (int k = 0; k < Optimizer::state_count; ++k)
+      state[static_cast<std::size_t>(k)] = {&within, context.leaf(part.state, Type::info, part.first + k * part.step)};
     std::array<Symbol<Within, Scalar>, Optimizer::scalar_count> scalars{};
     for (int i = 0; i < Optimizer::scalar_count; ++i)
       scalars[static_cast<std::size_t>(i)] = {&within, context.scalar(i)};
-    const auto updated = Optimizer::update(vector(Source::parameters, 0), vector(Source::gradients, 0), state, scalars);
-    output(updated[0].id, Destination::parameters, 0);
-    for (int i = 0; i < Optimizer::state_count; ++i)
-      output(updated[static_cast<std::size_t>(i) + 1].id, Destination::state, i);
+    const auto updated = Optimizer::update(Symbol<Within, Type>{&within, parameters},
+                                           Symbol<Within, Type>{&within, gradient}, state, scalars);
+    output(updated[0].id, part.new_parameters, part.first);
+    for (int k = 0; k < Optimizer::state_count; ++k)
+      output(updated[static_cast<std::size_t>(k) + 1].id, part.new_state, part.first + k * part.step);
   }
+
+  /// Over all parameters as one vector.
+  static constexpr void update_all(Context& context, const auto& output) {
+    using All = Fixed<static_cast<int>(Base::slots.parameter_floats)>;
+    const int parameters = context.leaf(Source::parameters, All::info, 0);
+    const int gradients = context.leaf(Source::gradients, All::info, 0);
+    update<All>(context, output, {Source::state, Destination::parameters, Destination::state, 0, 1}, parameters,
+                gradients);
+  }
+
+  /// Over the parameter of one slot.
+  template <class Type, class Emit>
+  static constexpr void update_one(Context& context, const Emit& output, int slot, int parameter, int gradient) {
+    const Part part{Source::slot_state, Destination::parameter, Destination::slot_state, slot, Base::slots.count};
+    update<Type>(context, output, part, parameter, gradient);
+  }
+  template <class Emit>
+  using UpdateOne = void (*)(Context&, const Emit&, int, int, int);
+  /// For each slot its parameter's update, null where there is none: slots are chosen while the graph is traced.
+  template <class Emit>
+  static constexpr auto update_of_slot = []<std::size_t... S>(std::index_sequence<S...>) {
+    constexpr auto of = []<std::size_t Slot>() -> UpdateOne<Emit> {
+      constexpr const SlotInfo& slot = Base::slots.slots[Slot];
+      if constexpr (slot.kind == SlotKind::parameter) return &update_one<TypeOf<*slot.type>, Emit>;
+      return nullptr;
+    };
+    return std::array<UpdateOne<Emit>, sizeof...(S)>{of.template operator()<S>()...};
+  }(std::make_index_sequence<static_cast<std::size_t>(Base::slots.count)>{});
 };
 
 namespace detail {
@@ -192,9 +244,8 @@ concept Traceable = requires {
 };
 
 /// The struct that explains why a network cannot be run, or void.
-template <class Net, class Input, class Kernels, class Instead>
+template <class Net, class Inference, class Instead>
 constexpr auto inference_explanation() {
-  using Inference = InferenceProgram<Net, Input, Kernels>;
   if constexpr (!std::is_void_v<typename decltype(module_explanation<Net, Instead>())::type>)
     return module_explanation<Net, Instead>();
   else if constexpr (!Traceable<Inference>)
@@ -222,7 +273,8 @@ constexpr bool loss_fits() {
 template <class Net, class Loss, class Optimizer, class Input, class Kernels, class Instead>
 constexpr auto training_explanation() {
   // A mistake inside the network comes first: that the loss does not fit may be its consequence.
-  using Inside = typename decltype(inference_explanation<Net, Input, Kernels, Instead>())::type;
+  using Inference = InferenceProgram<Net, Input, Kernels, Tracer<Kernels>>;
+  using Inside = typename decltype(inference_explanation<Net, Inference, Instead>())::type;
   if constexpr (!std::is_void_v<Inside>) {
     return std::type_identity<Inside>{};
   } else {
@@ -244,8 +296,8 @@ constexpr auto unless_broken() {
   if constexpr (!std::is_void_v<Wrong>) {
     return std::type_identity<Wrong>{};
   } else {
-    using Kernels = typename Chosen::Device::Kernels;
-    using Broken = typename decltype(inference_explanation<Net, typename Chosen::Input, Kernels, Instead>())::type;
+    using Inference = InferenceProgram<Net, typename Chosen::Input, typename Chosen::Device::Kernels>;
+    using Broken = typename decltype(inference_explanation<Net, Inference, Instead>())::type;
     return std::type_identity<std::conditional_t<std::is_void_v<Broken>, Result, Broken>>{};
   }
 }

@@ -100,13 +100,14 @@ struct TrainerOf {
   using Input = typename Chosen::Input;
   using Device = typename Chosen::Device;
   using Kernels = typename Device::Kernels;
-  using Training = Program<TrainingProgram<Net, Loss, Optimizer, Input, Kernels>>;
+  using Training = Program<TrainingProgram<Net, Loss, Optimizer, Input, Kernels, typename Chosen::Update>>;
   using Evaluating = Program<EvaluationProgram<Net, Loss, Input, Kernels>>;
-  using Predicting = Program<InferenceProgram<Net, Input, Kernels>>;
-  using Output = typename InferenceProgram<Net, Input, Kernels>::Output;
+  using Predicting = Program<InferenceProgram<Net, Input, Kernels, Tracer<Kernels>>>;
+  using Output = detail::OutputOf<Net, Input, Tracer<Kernels>>;
   using Target = typename Loss::template Target<Output>;
   using InputElement = typename Input::Element;
   using TargetElement = typename Target::Element;
+  static constexpr bool keeps_gradients = Chosen::Update::keeps_gradients;
 
   // An aggregate of the optimizer and the seed, Trainer<…>{{.learning_rate = 0.1f}, 1}: so the compiler names a setting
   // that is misspelt, where a constructor would only not match.
@@ -123,18 +124,16 @@ struct TrainerOf {
     float factor = 1.0f;
     std::unique_ptr<typename Kernels::Executor> executor = make_executor<Device>();
     Weights<Net> weights;
-    Buffer gradients{Weights<Net>::table.parameter_floats};
+    Buffer gradients{keeps_gradients ? Weights<Net>::table.parameter_floats : 0};
     Buffer states{Optimizer::state_count * Weights<Net>::table.parameter_floats};
-    std::unique_ptr<Execution<Training>> training;
-    std::unique_ptr<Execution<Evaluating>> evaluating;
-    std::unique_ptr<Execution<Predicting>> predicting;
+    std::shared_ptr<void> training, evaluating, predicting;  // Execution<…>, compiled where it is run
   };
   State state_{seed_};
 
   /// One step on a batch: inputs of `batch` samples one after the other, targets likewise.
   StepResult step(const InputElement* inputs, const TargetElement* targets, int batch) {
     check(targets, batch);
-    auto& execution = prepared(state_.training);
+    auto& execution = prepared<Training>(state_.training);
     state_.weights.count_step();
     Optimizer now = optimizer_;
     now.learning_rate *= state_.factor;
@@ -207,7 +206,7 @@ struct TrainerOf {
                   "std::int32_t labels for CrossEntropy, float for MeanSquaredError: use another data set or loss");
     check(loader);
     Evaluation total{0, 0, 0};
-    auto& execution = prepared(state_.evaluating);
+    auto& execution = prepared<Evaluating>(state_.evaluating);
     for (const Batch& batch : loader.epoch(0)) {
       const auto* const targets = static_cast<const TargetElement*>(batch.target);
       check(targets, batch.size);
@@ -225,7 +224,7 @@ struct TrainerOf {
 
   /// The network's output for a batch, in evaluation mode; valid until the next run.
   std::span<const float> predict(const InputElement* inputs, int batch) {
-    auto& execution = prepared(state_.predicting);
+    auto& execution = prepared<Predicting>(state_.predicting);
     give(execution, inputs, nullptr);
     execution.run(batch);
     return {execution.result(0), static_cast<std::size_t>(Output::size * batch)};
@@ -239,19 +238,24 @@ struct TrainerOf {
   Optimizer& optimizer() { return optimizer_; }
   /// The gradient of one parameter, by its name, as the last step found it.
   std::span<const float> gradient(const std::string& name) const {
+    static_assert(keeps_gradients, "gradient(name): UpdateInBackward keeps no gradients: leave that policy out");
     return Weights<Net>::part_of(state_.gradients.data(), name);
   }
   /// All of them, one after the other as the parameters lie.
-  const float* gradients() const { return state_.gradients.data(); }
+  const float* gradients() const {
+    static_assert(keeps_gradients, "gradients(): UpdateInBackward keeps no gradients: leave that policy out");
+    return state_.gradients.data();
+  }
   typename Kernels::Executor& executor() { return *state_.executor; }
 
   /// The network's layers, and the plans of training step and evaluation; memory for a batch of one.
   std::string summary() const {
     return detail::layer_table<Net, Predicting>() +
            "parameters: " + detail::with_commas(Training::slots.parameter_count) + " (" +
-           detail::megabytes(Training::slots.parameter_floats) + ", with gradients and " + Optimizer::name + " " +
-           detail::megabytes((2 + Optimizer::state_count) * Training::slots.parameter_floats) + ")\n" +
-           detail::plan_text<Training>("training step") + detail::plan_text<Evaluating>("evaluation") +
+           detail::megabytes(Training::slots.parameter_floats) + ", with " + (keeps_gradients ? "gradients and " : "") +
+           Optimizer::name + " " +
+           detail::megabytes((1 + keeps_gradients + Optimizer::state_count) * Training::slots.parameter_floats) +
+           ")\n" + detail::plan_text<Training>("training step") + detail::plan_text<Evaluating>("evaluation") +
            detail::device_text<Device>(*state_.executor);
   }
 
@@ -259,20 +263,24 @@ struct TrainerOf {
   static std::string graph() { return dot_of<Net, Training>(); }
 
   /// Floats held for activations and values without a batch by the training program: its plan, times the batch.
-  long activation_floats() const { return state_.training ? state_.training->memory_floats() : 0; }
+  long activation_floats() const {
+    return state_.training ? static_cast<const Execution<Training>*>(state_.training.get())->memory_floats() : 0;
+  }
 
  private:
   template <class P>
-  Execution<P>& prepared(std::unique_ptr<Execution<P>>& execution) {
-    if (!execution) {
-      execution = std::make_unique<Execution<P>>(*state_.executor);
-      execution->bind(Arena::parameters, state_.weights.parameters());
-      execution->bind(Arena::gradients, state_.gradients.data());
-      execution->bind(Arena::buffers, state_.weights.buffers());
-      execution->bind(Arena::states, state_.states.data());
+  Execution<P>& prepared(std::shared_ptr<void>& kept) {
+    if (!kept) {
+      auto made = std::make_shared<Execution<P>>(*state_.executor);
+      made->bind(Arena::parameters, state_.weights.parameters());
+      made->bind(Arena::gradients, state_.gradients.data());
+      made->bind(Arena::buffers, state_.weights.buffers());
+      made->bind(Arena::states, state_.states.data());
+      kept = std::move(made);
     }
-    execution->use_weights(state_.weights.version());
-    return *execution;
+    auto& execution = *static_cast<Execution<P>*>(kept.get());
+    execution.use_weights(state_.weights.version());
+    return execution;
   }
 
   template <class P>

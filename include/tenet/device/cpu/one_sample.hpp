@@ -14,21 +14,29 @@ namespace tenet::cpu {
 
 namespace detail {
 
+/// The number that input k is in the row of element i.
+template <KnownRegion region, int k>
+[[gnu::always_inline]] inline Vector region_number(const float* data, long i) {
+  if constexpr (region.is_number(k))
+    return broadcast<Vector>(data[region.index(k, i)]);
+  else
+    return Vector{};
+}
 /// `lanes` lanes of input k from element i.
 template <KnownRegion region, int k, int lanes>
-[[gnu::always_inline]] inline Vector region_input(const float* data, long i) {
+[[gnu::always_inline]] inline Vector region_input(const float* data, long i, Vector number) {
   if constexpr (region.is_number(k))
-    return broadcast<Vector>(data[0]);
+    return number;
   else
     return load_lanes(data + region.index(k, i), region.padded_input[k] ? vector_width : lanes);
 }
 
 /// The elements i to i + lanes of a region. All loops are folds: one over `wiring.inputs` would be left a loop.
 template <Role role, Wiring wiring, KnownRegion region, int lanes, auto... functions, int... In, int... Out>
-[[gnu::always_inline]] inline void region_vector(long i, const float* const* data, float* const* outputs, Vector& sum,
-                                                 std::integer_sequence<int, In...>,
+[[gnu::always_inline]] inline void region_vector(long i, const float* const* data, const Vector* numbers,
+                                                 float* const* outputs, Vector& sum, std::integer_sequence<int, In...>,
                                                  std::integer_sequence<int, Out...>) {
-  const Vector inputs[sizeof...(In) + 1]{region_input<region, In, lanes>(data[In], i)...};
+  const Vector inputs[sizeof...(In) + 1]{region_input<region, In, lanes>(data[In], i, numbers[In])...};
   Vector values[sizeof...(functions) + 1];
   tenet::detail::evaluate_region<wiring, functions...>(inputs, values);
   if constexpr (role == Role::store)
@@ -40,20 +48,30 @@ template <Role role, Wiring wiring, KnownRegion region, int lanes, auto... funct
                                  : select(first_lanes(lanes), output_of<wiring, 0>(inputs, values), Vector{});
 }
 
+/// The row from element `first` on. Its numbers are read before it is written.
+template <Role role, Wiring wiring, KnownRegion region, auto... functions, int... In, int... Out>
+[[gnu::always_inline]] inline void region_row(long first, const float* const* data, float* const* outputs, Vector& sum,
+                                              std::integer_sequence<int, In...> in,
+                                              std::integer_sequence<int, Out...> out) {
+  constexpr long length = region.row(wiring.inputs), whole = length / vector_width * vector_width;
+  constexpr int rest = static_cast<int>(length - whole);
+  const Vector numbers[sizeof...(In) + 1]{region_number<region, In>(data[In], first)...};
+  for (long i = first; i < first + whole; i += vector_width)
+    region_vector<role, wiring, region, vector_width, functions...>(i, data, numbers, outputs, sum, in, out);
+  if constexpr (rest > 0)
+    region_vector<role, wiring, region, rest, functions...>(first + whole, data, numbers, outputs, sum, in, out);
+}
+
 }  // namespace detail
 
 /// Evaluates a region over all of its elements. Role store: writes the values. Role sum: outputs[0][0] is their sum.
 template <Role role, Wiring wiring, KnownRegion region, auto... functions>
 [[gnu::always_inline]] inline void run_known_region(const float* const* data, float* const* outputs) {
-  constexpr long whole = region.total / vector_width * vector_width;
-  constexpr int rest = static_cast<int>(region.total - whole);
   constexpr std::make_integer_sequence<int, wiring.inputs> in{};
   constexpr std::make_integer_sequence<int, wiring.outputs> out{};
   Vector sum{};
-  for (long i = 0; i < whole; i += vector_width)
-    detail::region_vector<role, wiring, region, vector_width, functions...>(i, data, outputs, sum, in, out);
-  if constexpr (rest > 0)
-    detail::region_vector<role, wiring, region, rest, functions...>(whole, data, outputs, sum, in, out);
+  for (long first = 0; first < region.total; first += region.row(wiring.inputs))
+    detail::region_row<role, wiring, region, functions...>(first, data, outputs, sum, in, out);
   if constexpr (role == Role::sum) outputs[0][0] = horizontal_sum(sum);
 }
 
@@ -145,32 +163,20 @@ inline void row_times_transposed(const float* x, const float* rows, float* resul
   }
 }
 
-/// result[r, c] = left[r] * right[c].
-template <int Rows, int Columns>
-inline void outer_product(const float* left, const float* right, float* result) {
-  for (int c = 0; c < Columns; c += vector_width) {
-    const Vector column = load_within<Columns>(right, c);
-    for (int r = 0; r < Rows; ++r) store_within<Columns>(result + r * long{Columns}, c, left[r] * column);
-  }
-}
-
 }  // namespace detail
 
-/// A product whose extents are constants, the batch among them; see `MatmulGeometry`. Rows and outer products are here,
-/// others are what they are for any batch.
+/// A product whose extents are constants, the batch among them; see `MatmulGeometry`. A row times a matrix is here,
+/// other products are what they are for any batch.
 template <MatmulGeometry g>
 inline void run_matmul(Workers& workers, Known<g>, const float* lhs, const float* rhs, float* result,
                        Epilogue epilogue = {}) {
-  constexpr int rows = g.rows, columns = g.columns, inner = g.inner;
+  constexpr int columns = g.columns, inner = g.inner;
   if constexpr (g.count == 1 && g.rows == 1 && columns > 0 && inner > 0) {
     if constexpr (g.transpose_rhs && inner > 1)
       detail::row_times_transposed<columns, inner>(lhs, rhs, result);
     else
       detail::row_times_matrix<columns, inner, false>(lhs, rhs, result);
     epilogue(0, columns);
-  } else if constexpr (g.count == 1 && inner == 1) {
-    detail::outer_product<rows, columns>(lhs, rhs, result);
-    epilogue(0, g.result_size());
   } else {
     run_matmul(workers, g, lhs, rhs, result, epilogue);
   }
