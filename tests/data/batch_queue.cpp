@@ -1,5 +1,7 @@
 #include "tenet/data/batch_queue.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -97,6 +99,24 @@ TEST_CASE("the queue stops before its batches were taken") {
     const int reads = queue.reads;
     CHECK(reads <= 7);
     CHECK(queue.reads == reads);
+  }
+}
+
+TEST_CASE("batches that were read ahead and not taken do not reach the next epoch") {
+  std::vector<long> order(8);
+  CountingQueue queue(1, 1, 2);
+  Batch batch;
+  for (int epoch = 0; epoch < 20; ++epoch) {
+    queue.reads = 0;
+    queue.start(2 * epoch, order, 8);
+    while (queue.reads < 3) usleep(10);  // all slots
+    queue.stop();
+    queue.start(2 * epoch + 1, order, 8);
+    for (long index = 0; index < 8; ++index) {
+      queue.next(index, batch);
+      CHECK(*static_cast<const std::int32_t*>(batch.target) == 2 * epoch + 1);
+    }
+    queue.stop();
   }
 }
 

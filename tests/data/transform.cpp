@@ -87,6 +87,7 @@ TEST_CASE("a flip mirrors rows, with its probability") {
   const TensorDataset dataset = images({1, 2, 3}, 1000);
   CHECK(input_of(Map(dataset, RandomFlip{1}), 0) == std::vector<float>{3, 2, 1, 6, 5, 4});
   CHECK(input_of(Map(dataset, RandomFlip{0}), 0) == input_of(dataset, 0));
+  CHECK(input_of(Map(images({2, 2, 2}), RandomFlip{1}), 0) == std::vector<float>{2, 1, 4, 3, 6, 5, 8, 7});
   const Map half(dataset, RandomFlip{});
   int flipped = 0;
   for (long i = 0; i < 1000; ++i) flipped += input_of(half, i) != input_of(dataset, i);

@@ -29,6 +29,25 @@ static_assert(loops_of_update<Update<Sgd>>() == 1);
 static_assert(loops_of_update<Update<Adam>>() == 1);
 static_assert(loops_of_update<Update<AdamW>>() == 1);
 
+// In a program for inference a convolution carries batch norm and ReLU as its epilogue: the scale, which is computed
+// from nodes behind it, is prepared.
+template <class Program>
+constexpr int convolutions_with_epilogue() {
+  int count = 0;
+  for (int i = 0; i < Program::graph.count; ++i)
+    count += Program::graph.nodes[i].operation != nullptr &&
+             std::string_view(Program::graph.nodes[i].operation->name) == "conv2d" &&
+             Program::fusion.epilogue[i] >= 0 && Program::fusion.absorbed[i];
+  return count;
+}
+template <class Program>
+constexpr int steps_of_a_run = Program::order.count - Program::order.prepared;
+using Unit = Sequential<Conv2d<2, 4, 3>, BatchNorm2d<4>, ReLU>;
+using OnCpu = Model<Unit, Image<2, 6, 5>, Cpu<>>::Inference;
+static_assert(convolutions_with_epilogue<traced::Inference<Unit, Image<2, 6, 5>>>() == 1);
+static_assert(steps_of_a_run<traced::Inference<Unit, Image<2, 6, 5>>> == 1);
+static_assert(convolutions_with_epilogue<OnCpu>() == 1 && steps_of_a_run<OnCpu> == 1);
+
 // A compiled step, whose operations are fused and whose memory is planned, does what the same network does line by line
 // on tensors of their own.
 template <class Net, class Input, class Device>

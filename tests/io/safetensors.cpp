@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -87,6 +88,16 @@ TEST_CASE("a file of the Python package is read") {
   CHECK(metadata == SafetensorsMetadata{{"format", "np"}, {"note", "line 1\nline 2 \u00e9"}});
 }
 
+TEST_CASE("a header may list tensors in another order than that of their data") {
+  const TemporaryFolder folder;
+  const std::string header =
+      R"({"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
+  const SafetensorsFile file(folder.write("file", file_of(header, "xyz")));
+  CHECK(file.names() == std::vector<std::string>{"b", "a"});
+  CHECK(values<char>(file.find("a")) == std::vector<char>{'x'});
+  CHECK(values<char>(file.find("b")) == std::vector<char>{'y', 'z'});
+}
+
 TEST_CASE("tensors that cannot be written are refused, and the old file stays") {
   const TemporaryFolder folder;
   const std::string path = folder.write("model", "old");
@@ -125,6 +136,12 @@ TEST_CASE("a file that is not whole or not of the format is refused") {
   fault(file_of("{}").replace(0, 8, std::string(8, '\xff')), "found 18446744073709551615");
   fault(file_of("{}", "x"), "bytes after the header; expected 0 in tensors, found 1");
   CHECK_NOTHROW(SafetensorsFile(folder.write("file", file_of("{}  "))));
+
+  // A header beyond the format's limit is not even read.
+  const std::uint64_t length = 100'000'001;
+  const std::string path = folder.write("file", std::string(reinterpret_cast<const char*>(&length), 8));
+  std::filesystem::resize_file(path, length + 8);
+  CHECK_THROWS_WITH(SafetensorsFile(path), Contains("header length; expected at most 100000000, found 100000001"));
 }
 
 TEST_CASE("a file cut anywhere is refused") {

@@ -71,11 +71,16 @@ TEST_CASE("text that is not JSON is refused, and where") {
   fault("{\"\xc0\x80\":{}}", "expected UTF-8");
   fault("{\"\xed\xa0\x80\":{}}", "expected UTF-8");
   fault("{\"\xe2\x82\":{}}", "expected UTF-8");
+  fault("{\"\xe0\x9f\xbf\":{}}", "expected UTF-8");      // longer than it need be
+  fault("{\"\xf0\x8f\xbf\xbf\":{}}", "expected UTF-8");  // the same
+  fault("{\"\xf4\x90\x80\x80\":{}}", "expected UTF-8");  // above U+10FFFF
+  fault("{\"\xf5\x80\x80\x80\":{}}", "expected UTF-8");
   fault("{\"\\x\":{}}", "in a string, found 'x'");
   fault("{\"\\u12g4\":{}}", "four hexadecimal digits after \\u, found 'g'");
   fault("{\"\\u12", "four hexadecimal digits");
   fault("{\"\\ud83d\":{}}", "second half of a surrogate pair, found none");
   fault("{\"\\ud83d\\u0041\":{}}", "second half of a surrogate pair, found another code");
+  fault("{\"\\ud83d\\ue000\":{}}", "second half of a surrogate pair, found another code");
   fault("{\"\\ude00\":{}}", "alone");
   fault("{\"__metadata__\":{\"a\":1}}", "expected '\"', found '1'");
   fault("{\"__metadata__\":{\"a\":\"b\",\"a\":\"c\"}}", "each metadata key once, found 'a' again");

@@ -41,6 +41,14 @@ struct AttendToAll {  // other keys than queries, no batch
 };
 
 template <bool causal>
+struct NarrowValues {  // zero: one kernel, narrowed, and the long way
+  constexpr auto forward(auto x) const {
+    return narrow<2, 0, 3>(scaled_dot_product_attention<causal>(x, x, x)) -
+           scaled_dot_product_attention<causal>(x, x, narrow<2, 0, 3>(x));
+  }
+};
+
+template <bool causal>
 struct AttendToSelf {
   Parameter<Fixed<3, 12>, Constant<1>> scale, shift;
   constexpr auto forward(auto x) const { return tanh(self_attention<2, causal>(x * scale.in(x) + shift.in(x))); }
@@ -72,4 +80,13 @@ TEST_CASE("a causal result does not depend on later positions") {
   for (std::size_t i = 0; i < 24; ++i)
     if (i % 12 < 8) CHECK(after[i] == kept[i]);
   CHECK(after[11] != kept[11]);
+}
+
+TEST_CASE("attention to values of another width is that to as many columns of wider ones") {
+  const auto check = [](auto model) {
+    for (const float found : model(law::sample<float>(24, 5, {.low = -2, .high = 2}).data()))
+      CHECK(found == Approx(0).margin(1e-6));
+  };
+  check(Model<NarrowValues<false>, Batched<6, 4>, Reference>());
+  check(Model<NarrowValues<true>, Batched<6, 4>, Reference>());
 }

@@ -144,6 +144,21 @@ TEST_CASE("one seed gives one result, bit for bit, also from worker threads") {
   CHECK(train(6, 0) != first);
 }
 
+TEST_CASE("a training reads one epoch of its loader after the other") {
+  std::vector<long> epochs;
+  struct Recorder {
+    std::vector<long>* asked;
+    long size() const { return 4; }
+    void order(long epoch, std::span<long> indices) const {
+      asked->push_back(epoch);
+      std::fill(indices.begin(), indices.end(), 0L);
+    }
+  };
+  Learner trainer;
+  trainer.fit(DataLoader{points(4), Recorder{&epochs}, {.batch_size = 4}}, quiet(3));
+  CHECK(epochs == std::vector<long>{0, 1, 2});
+}
+
 TEST_CASE("callbacks see every step and every epoch") {
   Learner trainer;
   std::vector<long> steps;
@@ -272,6 +287,25 @@ TEST_CASE("a trained network goes through a file") {
   two.load(folder / "net.safetensors");
   auto data = loader(30, 10);
   CHECK(one.evaluate(data).loss == two.evaluate(data).loss);
+}
+
+TEST_CASE("after each step, predictions and evaluations are those of a trainer that begins with the new weights") {
+  using Normed =
+      Trainer<Sequential<BatchNorm2d<2>, Flatten, Linear<6, 3>>, CrossEntropy, Sgd, Image<2, 1, 3>, Cpu<0, 1>>;
+  const TemporaryFolder folder;
+  const network::Floats x = network::numbers(48);
+  const std::vector<std::int32_t> labels{0, 1, 2, 0, 1, 2, 0, 1};
+  DataLoader data{Set{x, {2, 1, 3}, labels}, {.batch_size = 8}};
+  Normed trainer{{.learning_rate = 0.1f}};
+  for (int step = 0; step < 3; ++step) {
+    trainer.step(x.data(), labels.data(), 8);
+    trainer.save(folder / "net.safetensors");
+    Normed fresh;
+    fresh.load(folder / "net.safetensors");
+    const auto found = trainer.predict(x.data(), 8), expected = fresh.predict(x.data(), 8);
+    CHECK(std::equal(found.begin(), found.end(), expected.begin(), expected.end()));
+    CHECK(trainer.evaluate(data).loss == fresh.evaluate(data).loss);
+  }
 }
 
 TEST_CASE("activations are planned for the largest batch") {

@@ -164,6 +164,34 @@ TEST_CASE("a tensor is found by its name, or the name is in the message") {
   CHECK_THROWS_AS(weights["1.num_batches_tracked"], Error);  // not floats
 }
 
+TEST_CASE("the version changes with each step, load and access for writing, and with nothing else") {
+  const TemporaryFolder folder;
+  Weights<Net> weights(1);
+  std::uint64_t last = weights.version();
+  const auto has_changed = [&] {
+    const std::uint64_t before = last;
+    last = weights.version();
+    return last != before;
+  };
+  weights.save(folder / "net.safetensors");
+  CHECK((weights.steps() == 0 && !weights.names().empty()));
+  CHECK_FALSE(has_changed());
+  weights.count_step();
+  CHECK(has_changed());
+  weights.parameters();
+  CHECK(has_changed());
+  weights.buffers();
+  CHECK(has_changed());
+  weights["head.bias"];
+  CHECK(has_changed());
+  weights.load(folder / "net.safetensors");
+  CHECK(has_changed());
+  weights.initialize(1);
+  CHECK(has_changed());
+  weights.changed();
+  CHECK(has_changed());
+}
+
 TEST_CASE("initialising again begins anew") {
   Weights<Net> weights(1);
   const std::vector<float> before = all(weights);

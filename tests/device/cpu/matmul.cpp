@@ -1,5 +1,7 @@
 #include "tenet/device/cpu/matmul.hpp"
 
+#include <algorithm>
+
 #include "../agreement.hpp"
 #include "tenet/device/reference/matmul.hpp"
 
@@ -42,6 +44,22 @@ TEST_CASE("large products agree with the reference however they are cut", "[cpu]
        {rows_and_columns, once, inner, wide, MatmulGeometry{1, 2500, 1, 1100, false, false, 0, 0},
         MatmulGeometry{1, 3, 1500, 1030, false, true, 0, 0}})
     check_product(g);
+}
+
+TEST_CASE("an epilogue comes once an element, behind the last of the sums that are added up", "[cpu][matmul]") {
+  const MatmulGeometry g{1, 65, 97, 2100, true, false, 0, 0};
+  REQUIRE(tenet::cpu::detail::MatmulCut(g).inner_blocks > 1);
+  const auto lhs = random_floats(g.rows * g.inner, 1), rhs = random_floats(g.inner * g.columns, 2);
+  std::vector<float> expected(static_cast<std::size_t>(g.result_size())), found(expected.size());
+  const tenet::Epilogue doubled{[](const void* result, long first, long last) {
+                                  float* const all = static_cast<float*>(const_cast<void*>(result));
+                                  for (long i = first; i < last; ++i) all[i] *= 2;
+                                },
+                                found.data()};
+  run_matmul(pool(2), g, lhs.data(), rhs.data(), expected.data());
+  run_matmul(pool(2), g, lhs.data(), rhs.data(), found.data(), doubled);
+  for (float& number : expected) number *= 2;
+  CHECK(found == expected);
 }
 
 TEST_CASE("every cut covers the result once", "[cpu][matmul]") {
@@ -95,5 +113,8 @@ TEST_CASE("batches of products, with own, shared and summed operands", "[cpu][ma
 TEST_CASE("a product with nothing to sum is zero", "[cpu][matmul]") {
   float result[6] = {1, 2, 3, 4, 5, 6};
   run_matmul(pool(2), MatmulGeometry{1, 2, 3, 0, false, false, 0, 0}, result, result, result);
+  for (float value : result) CHECK(value == 0);
+  std::fill(result, result + 6, 7.0f);  // a sum over no products
+  run_matmul(pool(2), MatmulGeometry{0, 2, 3, 4, false, false, 8, 12, true}, result, result, result);
   for (float value : result) CHECK(value == 0);
 }

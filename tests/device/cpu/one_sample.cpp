@@ -1,5 +1,7 @@
 #include "tenet/device/cpu/one_sample.hpp"
 
+#include <algorithm>
+
 #include "../agreement.hpp"
 #include "tenet/device/reference/matmul.hpp"
 
@@ -40,7 +42,6 @@ template <long columns, long inner>
 void check_row() {
   check_known<MatmulGeometry{1, 1, columns, inner, false, false, 0, 0}>();
   check_known<MatmulGeometry{1, 1, columns, inner, false, true, 0, 0}>();
-  check_known<MatmulGeometry{1, columns, inner, 1, true, false, 0, 0}>();
 }
 
 }  // namespace
@@ -56,6 +57,16 @@ TEST_CASE("products of one row agree with the reference at odd extents", "[cpu][
   check_row<130, 49>();
   check_known<MatmulGeometry{1, 3, 18, 5, false, true, 0, 0}>();
   check_known<MatmulGeometry{4, 1, 18, 5, false, false, 5, 90}>();
+}
+
+TEST_CASE("prepared factors are filled up to whole vectors with zeros", "[cpu][one_sample]") {
+  constexpr int columns = 2 * vector_width + 3, inner = 5;
+  std::vector<float> matrix(columns * inner, 1.0f);
+  matrix.resize(3 * vector_width * inner, 9.0f);  // what lies behind is not read
+  std::vector<float> prepared(static_cast<std::size_t>(cpu::prepared_factor_floats(columns, inner)), 9.0f);
+  cpu::run_prepare_factor(pool(1), columns, inner, matrix.data(), prepared.data());
+  CHECK(std::count(prepared.begin(), prepared.end(), 1.0f) == columns * inner);
+  CHECK(std::count(prepared.begin(), prepared.end(), 0.0f) == (vector_width - 3) * inner);
 }
 
 TEST_CASE("prepared factors agree with the reference at odd extents", "[cpu][one_sample]") {

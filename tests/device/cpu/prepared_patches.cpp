@@ -1,5 +1,7 @@
 #include "tenet/device/cpu/prepared_patches.hpp"
 
+#include <algorithm>
+
 #include "../agreement.hpp"
 #include "tenet/device/reference/conv2d.hpp"
 
@@ -47,4 +49,13 @@ TEST_CASE("convolutions with prepared weights agree with the reference", "[cpu][
   }
   check_prepared({16, 28, 28, 64, 3, 3, 2, 1}, 33);
   check_prepared({130, 4, 4, 130, 3, 3, 1, 1}, 5);
+}
+
+TEST_CASE("prepared weights are filled up to whole vectors with zeros", "[cpu][prepared_patches]") {
+  const Conv2dGeometry g{2, 5, 5, 2 * vector_width + 3, 3, 3, 1, 1};
+  const std::vector<float> weight(static_cast<std::size_t>(g.weight_size()), 1.0f);
+  std::vector<float> prepared(static_cast<std::size_t>(cpu::prepared_patches_weight(g)), 9.0f);
+  cpu::run_prepare_patches_weight(pool(1), g, weight.data(), prepared.data());
+  CHECK(std::count(prepared.begin(), prepared.end(), 1.0f) == g.weight_size());
+  CHECK(std::count(prepared.begin(), prepared.end(), 0.0f) == (vector_width - 3) * g.taps());
 }
