@@ -90,7 +90,8 @@ inline Vector high_halves(Vector a, Vector b) { return __builtin_shufflevector(a
 }
 
 /// to[j * to_row + i] = from[i * from_row + j] for i < rows, j < columns: 4 x 4 at a time in registers.
-inline void transpose(const float* from, long from_row, long rows, long columns, float* to, long to_row) {
+[[gnu::noinline]] inline void transpose(const float* from, long from_row, long rows, long columns, float* to,
+                                        long to_row) {
   long i = 0;
   for (; i + 4 <= rows; i += 4) {
     const float* source = from + i * from_row;
