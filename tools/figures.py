@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The published figures: tables of the documentation, generated from docs/figures/*.json.
 
-    tools/figures.py --measure          measures anew (./dev train, ./dev bench; half an hour) and writes the tables
+    tools/figures.py --measure          measures anew (./dev train, ./dev bench; an hour and a half) and writes the tables
     tools/figures.py --measure cpu …    measures some anew, by the names of tables
     tools/figures.py                    writes the tables from the files that are there
     tools/figures.py --check            fails if a table differs from its file
@@ -21,7 +21,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "figures"
 PAGES = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md"]
-BENCHMARKS = {"hybrid": [], "compile": [], "products": [], "cpu": ["--quick"]}
+BENCHMARKS = {"hybrid": [], "compile": [], "products": [], "cpu": []}
 TRAININGS = {"lenet": [], "resnet18": ["--images", "6000", "--epochs", "2"]}
 PLACE = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end figures -->)", re.DOTALL)
 

@@ -65,9 +65,8 @@ inline constexpr bool batch_is_known = std::is_const_v<decltype(Arguments::batch
 /// The program of a context is for one sample only: a sum over its batch is what is summed.
 template <class Context>
 inline constexpr bool is_one_sample = [] {
-  using Arguments = typename Context::Device::Arguments;
-  if constexpr (batch_is_known<Arguments>)
-    return Arguments::batch == 1;
+  if constexpr (batch_is_known<typename Context::Device::Arguments>)
+    return Context::Device::Arguments::batch == 1;
   else
     return false;
 }();
