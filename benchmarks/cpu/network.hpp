@@ -21,10 +21,10 @@ struct Arguments {
   }
 };
 
-/// Serves training steps; checked are the losses of three. `Tags` are the trainer's policies.
-template <class Net, class Input, class Optimizer = tenet::Sgd, class... Tags>
+/// Serves training steps; checked are the losses of three. Without momentum, as the peers.
+template <class Net, class Input, class Optimizer = tenet::PlainSgd>
 int serve_training(int argc, char** argv) {
-  using Trainer = tenet::Trainer<Net, tenet::CrossEntropy, Optimizer, Input, Tags...>;
+  using Trainer = tenet::Trainer<Net, tenet::CrossEntropy, Optimizer, Input, tenet::UpdateInBackward>;
   const Arguments given(argc, argv);
   std::vector<typename Input::Element> inputs;
   std::vector<std::int32_t> targets;
@@ -62,8 +62,8 @@ int serve_inference(int argc, char** argv) {
   return serve({{"ours", check, [&](long calls) { return seconds_of(run, calls); }}});
 }
 
-template <class Net, class Input, class Optimizer = tenet::Sgd, class... Tags>
+template <class Net, class Input, class Optimizer = tenet::PlainSgd>
 int serve_network(int argc, char** argv) {
-  return Arguments(argc, argv).kind == "train" ? serve_training<Net, Input, Optimizer, Tags...>(argc, argv)
+  return Arguments(argc, argv).kind == "train" ? serve_training<Net, Input, Optimizer>(argc, argv)
                                                : serve_inference<Net, Input>(argc, argv);
 }

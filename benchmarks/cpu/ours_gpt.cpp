@@ -1,5 +1,5 @@
 // 4 layers, width 128, 4 heads, context 128, vocabulary 96.
-#include "models/gpt.hpp"
+#include "../../examples/models/gpt.hpp"
 #include "network.hpp"
 
 int main(int argc, char** argv) {

@@ -17,7 +17,8 @@ from table import BUSY, report
 
 def main() -> int:
     parser = arguments(__doc__)
-    parser.add_argument("--only", metavar="TEXT", action="append", help="rows whose names contain it; may be repeated")
+    parser.add_argument("--only", metavar="TEXT", action="append",
+                        help="rows whose names contain it; may be repeated; in the JSON file the others stay")
     parser.add_argument("--quick", action="store_true", help="few repetitions, and PyTorch without torch.compile")
     parser.add_argument("--long", action="store_true", help="also train ResNet-18 to an accuracy, which takes hours")
     parser.add_argument("--epochs", type=int, default=4, help="for --long: epochs at most")

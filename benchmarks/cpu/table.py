@@ -55,6 +55,9 @@ def report(rows: list[CpuRow], options: argparse.Namespace) -> int:
         print(f"\nTHE MACHINE WAS BUSY: in {len(busy)} of {len(rows)} rows other programs used up to {max(busy):.2f} "
               "cores. These figures are not to be published; run it again on an idle machine.")
     if options.json:
-        objects = ",\n".join(json.dumps(row.as_object()) for row in rows)
+        measured = {row.name: row.as_object() for row in rows}
+        if options.only and options.json.exists():  # the other rows stay as they are
+            measured = {row["name"]: row for row in json.loads(options.json.read_text())} | measured
+        objects = ",\n".join(json.dumps(row) for row in measured.values())
         options.json.write_text(f"[\n{objects}\n]\n")
     return 1 if any(row.holds is False for row in rows) else 0

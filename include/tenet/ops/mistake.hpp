@@ -177,7 +177,8 @@ struct ArgumentUnknown : Instead {
   using Instead::Instead;
   static_assert(
       never<Argument>,
-      "a template argument is neither an input shape (Image<...>, Features<...>, Tokens<...>) nor a policy (Cpu<...>)");
+      "a template argument is neither an input shape (Image<...>, Features<...>, Tokens<...>) nor a policy (Cpu<...>, "
+      "UpdateInBackward)");
 };
 template <class Argument, class Instead = Nothing>
 struct ArgumentGivenTwice : Instead {
