@@ -115,7 +115,8 @@ class FreeRanges {
 
 template <int Slots>
 constexpr Place place_of_slot_state(const SlotTable<Slots>& slots, int index) {
-  return {Arena::states, index / Slots * slots.parameter_floats + slots.slots[index % Slots].offset};
+  constexpr int count = Slots > 0 ? Slots : 1;  // a network without parameters has none to place
+  return {Arena::states, index / count * slots.parameter_floats + slots.slots[index % count].offset};
 }
 
 }  // namespace detail
