@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "../../examples/models/lenet.hpp"
+#include "../support/networks.hpp"
 #include "tenet/tenet.hpp"
 
 namespace {
@@ -21,20 +22,10 @@ static_assert(!Predicting<Small, Features<5>, Reference>::has_one_sample());
 static_assert(Predicting<LeNet, Image<1, 28, 28>, Cpu<>>::has_one_sample());
 static_assert(!Predicting<Sequential<Linear<800, 800>, ReLU>, Features<800>, Cpu<>>::has_one_sample());
 
-/// A product of the batch's sum and what is prepared from a parameter, all without a batch.
-template <auto function>
-struct Scaled {
-  Parameter<Fixed<3>, Constant<1>> weight;
-  constexpr auto forward(auto x) const {
-    const auto total = sum_keep<0>(x);
-    return x + total * function(weight.in(x));
-  }
-};
-
 /// The second feature's result for a batch of two after each change of the weight: a version that stays, and a new one.
 template <class Device>
 void check_versions() {
-  using Net = Scaled<[](auto w) { return softmax(w); }>;
+  using Net = networks::Scaled<[](auto w) { return softmax(w); }, 3>;
   const auto executor = make_executor<Device>();
   Predicting<Net, Features<3>, Device> execution(*executor);
   float weight[16]{};
@@ -78,10 +69,10 @@ TEST_CASE("what is prepared is not mixed up with what each run computes over the
     const float sum = std::exp(w[0]) + std::exp(w[1]) + std::exp(w[2]);
     return std::array{std::exp(w[0]) / sum, std::exp(w[1]) / sum, std::exp(w[2]) / sum};
   };
-  check_scaled<Scaled<[](auto w) { return tanh(w); }>, Reference>(tangents);
-  check_scaled<Scaled<[](auto w) { return tanh(w); }>, Cpu<0, 2>>(tangents);
-  check_scaled<Scaled<[](auto w) { return softmax(w); }>, Reference>(shares);
-  check_scaled<Scaled<[](auto w) { return softmax(w); }>, Cpu<0, 2>>(shares);
+  check_scaled<networks::Scaled<[](auto w) { return tanh(w); }, 3>, Reference>(tangents);
+  check_scaled<networks::Scaled<[](auto w) { return tanh(w); }, 3>, Cpu<0, 2>>(tangents);
+  check_scaled<networks::Scaled<[](auto w) { return softmax(w); }, 3>, Reference>(shares);
+  check_scaled<networks::Scaled<[](auto w) { return softmax(w); }, 3>, Cpu<0, 2>>(shares);
 }
 
 TEST_CASE("what is prepared is kept until the weights have another version", "[execution]") {

@@ -7,6 +7,7 @@
 #include "../../examples/models/lenet.hpp"
 #include "../support/hybrid.hpp"
 #include "../support/networks.hpp"
+#include "../support/traced.hpp"
 
 namespace {
 
@@ -56,6 +57,15 @@ void agrees_with_reference() {
     CHECK(difference(reference.predict(inputs.data(), batch), cpu.predict(inputs.data(), batch)) < 1e-3);
   }
 }
+
+// Over a batch of one nothing is summed, and the gradient of a weight is an element-wise product.
+template <class Kernels>
+using SmallStep =
+    Program<TrainingProgram<Sequential<Linear<5, 4>, ReLU, Linear<4, 3>>, CrossEntropy, Sgd, Features<5>, Kernels>>;
+static_assert(traced::operations<SmallStep<CpuKernels>>("outer_sum") == 2);
+static_assert(traced::operations<SmallStep<CpuOneSample>>("outer_sum") == 0);
+static_assert(traced::operations<SmallStep<CpuKernels>>("sum") == 4);  // two biases, the loss, the accuracy
+static_assert(traced::operations<SmallStep<CpuOneSample>>("sum") == 0);
 
 }  // namespace
 

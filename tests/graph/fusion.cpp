@@ -85,6 +85,24 @@ void compare_drawn() {
   (compare<networks::Drawn<seeds>, Batched<3, 4>, Cpu<0, 2>>(7), ...);
 }
 
+// Updated in the backward pass, a parameter and its states are results of one region behind the kernel or the sum that
+// computes the gradient.
+template <class Optimizer>
+constexpr int updates_behind_gradients() {
+  using Step = Program<TrainingProgram<Sequential<Linear<3, 2>>, MeanSquaredError, Optimizer, Features<3>,
+                                       traced::Kernels, UpdateInBackward>>;
+  int count = 0;
+  for (const Output& output : Step::graph.outputs) {
+    const int region = Step::fusion.region[output.node];
+    count += output.destination != Destination::result && Step::fusion.anchor[region] >= 0;
+  }
+  return count;
+}
+static_assert(updates_behind_gradients<PlainSgd>() == 2);  // of the weight and of the bias
+static_assert(updates_behind_gradients<Sgd>() == 4);
+// The bias comes first: numbers such as 1 - beta are computed behind its gradient, and its update waits for them.
+static_assert(updates_behind_gradients<AdamW>() == 3);
+
 template <class Program>
 void check_regions() {
   constexpr auto& graph = Program::graph;
@@ -121,4 +139,6 @@ TEST_CASE("fused and planned, drawn networks compute what they compute line by l
 TEST_CASE("regions are whole and within their limits") {
   check_regions<traced::Training<networks::Residual, Image<2, 6, 5>, CrossEntropy, Adam>>();
   check_regions<traced::Training<networks::Drawn<17>, Batched<3, 4>>>();
+  check_regions<Program<TrainingProgram<networks::Drawn<17>, MeanSquaredError, Adam, Batched<3, 4>, traced::Kernels,
+                                        UpdateInBackward>>>();
 }

@@ -36,18 +36,10 @@ static_assert(traced::Training<networks::Residual, Image<2, 6, 5>, CrossEntropy>
 
 // What is prepared does not join what is not, over the same elements though they are: a sum over the batch and the
 // region that multiplies it run each time, the tanh and the softmax of a parameter once.
-template <auto function>
-struct Scaled {
-  Parameter<Fixed<4>, Constant<1>> weight;
-  constexpr auto forward(auto x) const {
-    const auto total = sum_keep<0>(x);
-    return x + total * function(weight.in(x));
-  }
-};
 constexpr auto element = [](auto w) { return tanh(w); };
 constexpr auto kernel = [](auto w) { return softmax(w); };
-static_assert(prepared<Scaled<element>, Features<4>> == 1);
-static_assert(prepared<Scaled<kernel>, Features<4>> == 1);
+static_assert(prepared<networks::Scaled<element, 4>, Features<4>> == 1);
+static_assert(prepared<networks::Scaled<kernel, 4>, Features<4>> == 1);
 struct ScaledAlone {  // the product is a loop of its own: a copy takes none with it
   Parameter<Fixed<2, 2>, Constant<1>> weight;
   constexpr auto forward(auto x) const {
@@ -61,8 +53,8 @@ static_assert(traced::Inference<ScaledAlone, Batched<2, 2>>::order.count == 5);
 
 TEST_CASE("steps come in an order in which all that they read is there") {
   law::check_plan<traced::Inference<Weighted, Features<4>>>();
-  law::check_plan<traced::Inference<Scaled<element>, Features<4>>>();
-  law::check_plan<traced::Inference<Scaled<kernel>, Features<4>>>();
+  law::check_plan<traced::Inference<networks::Scaled<element, 4>, Features<4>>>();
+  law::check_plan<traced::Inference<networks::Scaled<kernel, 4>, Features<4>>>();
   law::check_plan<traced::Inference<ScaledAlone, Batched<2, 2>>>();
   law::check_plan<traced::Inference<networks::Residual, Image<2, 6, 5>>>();
   law::check_plan<traced::Inference<networks::Drawn<3>, Batched<3, 4>>>();

@@ -119,8 +119,13 @@ TEST_CASE("a program without a gradient holds no operation that has one, unless 
   using Training = Program<TrainingProgram<Layers, CrossEntropy, Sgd, Three, ReferenceKernels>>;
   using Beside = Program<InferenceProgram<Layers, Three, ReferenceKernels, Tracer<ReferenceKernels>>>;
   CHECK(Beside::graph.count == Program<InferenceProgram<Layers, Three, ReferenceKernels>>::graph.count);
-  for (int i = 0; i < Beside::graph.count; ++i)  // the step's own operations, not ones of the same kind
+  using Evaluating = Program<EvaluationProgram<Layers, CrossEntropy, Three, ReferenceKernels>>;
+  for (int i = 0; i < Beside::graph.count; ++i) {  // the step's own operations, not ones of the same kind
     CHECK(Beside::graph.nodes[i].operation == Training::graph.nodes[i].operation);
+    CHECK(Evaluating::graph.nodes[i].operation == Training::graph.nodes[i].operation);
+  }
+  using Trained = Trainer<Layers, CrossEntropy, Sgd, Three, Reference>;
+  static_assert(std::is_same_v<Trained::Predicting, Beside> && std::is_same_v<Trained::Evaluating, Evaluating>);
   CHECK(differentiable(Training::graph) > 0);
   for (int i = Training::graph.forward_count; i < Training::graph.count; ++i) {  // the backward pass and the update
     const auto* operation = Training::graph.nodes[i].operation;

@@ -32,6 +32,16 @@ struct Residual {
   }
 };
 
+/// A product of the batch's sum and what depends on a parameter alone, over the same elements, all without a batch.
+template <auto function, int Width>
+struct Scaled {
+  tenet::Parameter<tenet::Fixed<Width>, tenet::Constant<1>> weight;
+  constexpr auto forward(auto x) const {
+    const auto total = tenet::sum_keep<0>(x);
+    return x + total * function(weight.in(x));
+  }
+};
+
 /// A network of `Depth` operations drawn at compile time, on values of shape (batch, 3, 4).
 template <unsigned seed, int Depth = 14>
 struct Drawn {

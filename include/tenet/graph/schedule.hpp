@@ -46,13 +46,13 @@ constexpr auto schedule(const G& graph, const Fusion<G::count>& fusion) {
       result.in_place[value] = result.in_place[value] && element_by_element;
     }
   };
-  const auto use_region = [&](int root, int step, bool alone) {
+  const auto use_region = [&](int root, int step, bool element_by_element) {
     for (int m = fusion.first_member[root]; m >= 0; m = fusion.next_member[m]) {
       const auto& node = graph.nodes[fusion.member[m]];
       for (int j = 0; j < node.operand_count; ++j) {
         const int value = fusion.value[node.operands[j]];
         if (is(value, Kind::element) && fusion.region[value] == root) continue;  // computed inside
-        const bool same = alone && graph.nodes[value].type->batched == node.type->batched &&
+        const bool same = element_by_element && graph.nodes[value].type->batched == node.type->batched &&
                           graph.nodes[value].type->size() == node.type->size();
         use(value, step, same);
       }
