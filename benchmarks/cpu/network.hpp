@@ -6,15 +6,18 @@
 
 #include "serve.hpp"
 
-/// What programs are given, (train|infer) BATCH FOLDER, and what the folder holds: weights.safetensors, inputs.bin
-/// (float, for tokens int32), targets.bin (int32) and learning_rate.bin. Nothing is read before the first request, so
-/// that the memory of the program alone can be measured. The number of threads is that of TENET_NUM_THREADS.
+/// What programs are given, (train|infer) BATCH FOLDER [bf16], and what the folder holds: weights.safetensors,
+/// inputs.bin (float, for tokens int32), targets.bin (int32) and learning_rate.bin. Nothing is read before the first
+/// request, so that the memory of the program alone can be measured. The number of threads is that of
+/// TENET_NUM_THREADS.
 struct Arguments {
   std::string kind, folder;
   int batch = 0;
+  bool mixed = false;  ///< in mixed precision
 
   Arguments(int argc, char** argv) {
-    if (argc != 4) throw std::runtime_error("usage: program (train|infer) BATCH FOLDER");
+    mixed = argc == 5 && std::string(argv[4]) == "bf16";
+    if (argc != 4 && !mixed) throw std::runtime_error("usage: program (train|infer) BATCH FOLDER [bf16]");
     kind = argv[1];
     batch = std::atoi(argv[2]);
     folder = std::string(argv[3]) + "/";
@@ -22,10 +25,9 @@ struct Arguments {
 };
 
 /// Serves training steps; checked are the losses of three. Without momentum, as the peers.
-template <class Net, class Input, class Optimizer = tenet::PlainSgd>
-int serve_training(int argc, char** argv) {
-  using Trainer = tenet::Trainer<Net, tenet::CrossEntropy, Optimizer, Input, tenet::UpdateInBackward>;
-  const Arguments given(argc, argv);
+template <class Net, class Input, class Optimizer = tenet::PlainSgd, class Precision = tenet::Float32>
+int serve_training(const Arguments& given) {
+  using Trainer = tenet::Trainer<Net, tenet::CrossEntropy, Optimizer, Input, tenet::UpdateInBackward, Precision>;
   std::vector<typename Input::Element> inputs;
   std::vector<std::int32_t> targets;
   std::unique_ptr<Trainer> trainer;
@@ -46,24 +48,31 @@ int serve_training(int argc, char** argv) {
 }
 
 /// Serves inference; checked are the first outputs.
-template <class Net, class Input>
-int serve_inference(int argc, char** argv) {
-  const Arguments given(argc, argv);
+template <class Net, class Input, class Precision = tenet::Float32>
+int serve_inference(const Arguments& given) {
+  using Model = tenet::Model<Net, Input, Precision>;
   std::vector<typename Input::Element> inputs;
-  std::unique_ptr<tenet::Model<Net, Input>> model;
+  std::unique_ptr<Model> model;
   volatile float sink = 0;
   const auto run = [&] { sink = (*model)(inputs.data(), given.batch)[0]; };
   const auto check = [&] {
     inputs = numbers_of<typename Input::Element>(given.folder + "inputs.bin");
-    model = std::make_unique<tenet::Model<Net, Input>>(given.folder + "weights.safetensors");
+    model = std::make_unique<Model>(given.folder + "weights.safetensors");
     const std::span<const float> outputs = (*model)(inputs.data(), given.batch);
     return std::vector<double>(outputs.begin(), outputs.begin() + std::min<long>(std::ssize(outputs), 640));
   };
   return serve({{"ours", check, [&](long calls) { return seconds_of(run, calls); }}});
 }
 
+/// Serves a network in one precision, or in the one that is asked for.
+template <class Net, class Input, class Optimizer = tenet::PlainSgd, class Precision = tenet::Float32>
+int serve_network(const Arguments& given) {
+  return given.kind == "train" ? serve_training<Net, Input, Optimizer, Precision>(given)
+                               : serve_inference<Net, Input, Precision>(given);
+}
 template <class Net, class Input, class Optimizer = tenet::PlainSgd>
-int serve_network(int argc, char** argv) {
-  return Arguments(argc, argv).kind == "train" ? serve_training<Net, Input, Optimizer>(argc, argv)
-                                               : serve_inference<Net, Input>(argc, argv);
+int serve_precisions(int argc, char** argv) {
+  const Arguments given(argc, argv);
+  return given.mixed ? serve_network<Net, Input, Optimizer, tenet::BFloat16>(given)
+                     : serve_network<Net, Input, Optimizer>(given);
 }

@@ -117,15 +117,15 @@ def onnx(bench: Bench, work: Work) -> Competitor:
 
 def ours(bench: Bench, work: Work) -> Competitor:
     program, *words = NETWORKS[work.network].program.split()
-    command = (bench.program(program), *words, work.kind, str(work.batch), bench.data)
+    precision = [work.precision] if work.precision else []
+    command = (bench.program(program), *words, work.kind, str(work.batch), bench.data, *precision)
     return Competitor(Server(*command, threads=work.threads), "ours", "ours")
 
 
 def run(bench: Bench, work: Work) -> None:
     bench.say(work.name)
     networks.write_data(work.network, work.batch, bench.data)
-    competitors = [] if work.precision else [ours(bench, work)]
-    competitors += peers_of(bench, work)
+    competitors = [ours(bench, work), *peers_of(bench, work)]
     try:
         bench.compare(competitors, 0.05 if work.precision else NETWORKS[work.network].tolerance)
         seconds, busy = bench.measure(competitors, work.threads, "copy" if work.bytes else "fma")
@@ -140,13 +140,13 @@ def run(bench: Bench, work: Work) -> None:
 
 
 def add(bench: Bench, work: Work, seconds: dict[str, float], busy: float) -> None:
-    peak, mine = seconds["peak"], seconds.get("ours")
+    peak, mine = seconds["peak"], seconds["ours"]
     times = {name: value for name, value in seconds.items() if name not in ("peak", "ours")}
     unit, scale = ("ms", 1e3) if max(times.values()) > 1e-3 else ("us", 1e6)
-    scaled = None if mine is None else mine * scale
+    scaled = mine * scale
     peers = {name: value * scale for name, value in times.items()}
     amount = work.bytes or networks.flops(work.network, work.batch, work.kind == "train")
-    percent = None if mine is None else 100 * amount / mine / peak
+    percent = 100 * amount / mine / peak
     of = "copying" if work.bytes else "FMA"
     whole = next((bar.limit for bar in work.bars if not bar.label), None)
     rows = bench.rows

@@ -3,5 +3,5 @@
 #include "network.hpp"
 
 int main(int argc, char** argv) {
-  return serve_network<Gpt<96, 128, 128, 4>, tenet::Tokens<128>, tenet::AdamW>(argc, argv);
+  return serve_precisions<Gpt<96, 128, 128, 4>, tenet::Tokens<128>, tenet::AdamW>(argc, argv);
 }

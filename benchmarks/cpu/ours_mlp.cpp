@@ -5,4 +5,4 @@ using namespace tenet;
 
 struct Mlp : Sequential<Linear<784, 256>, ReLU, Linear<256, 10>> {};
 
-int main(int argc, char** argv) { return serve_network<Mlp, Features<784>>(argc, argv); }
+int main(int argc, char** argv) { return serve_precisions<Mlp, Features<784>>(argc, argv); }

@@ -164,6 +164,58 @@ void check_stores(typename Kernels::Executor& executor, long batch) {
   check_written(y, numbers.y, 0, numbers.total, 0, 1);
 }
 
+/// Stores and sums with operands and results that are narrow, as the bits of `inputs` and `outputs` say, over a range
+/// that begins and ends anywhere. All numbers are short enough to be kept.
+template <class Kernels, class Case, int inputs, int outputs>
+void check_narrow(long batch) {
+  using Lane = typename Kernels::Lane;
+  constexpr auto narrowed = [](Role role) {
+    Wiring made = Case::wiring(role);
+    made.narrow_inputs = inputs;
+    made.narrow_outputs = role == Role::store ? outputs : 0;
+    return made;
+  };
+  constexpr ElementRange store = Kernels::template element_range<Role::store, narrowed(Role::store), &multiply<Lane>,
+                                                                 &add<Lane>, &subtract_twice<Lane>>;
+  constexpr ElementRange sum = Kernels::template element_range<Role::sum, narrowed(Role::sum), &multiply<Lane>,
+                                                               &add<Lane>, &subtract_twice<Lane>>;
+  const Numbers<Case> numbers(batch);
+  ElementArguments arguments = numbers.arguments(batch, Case::block());
+  std::vector<bfloat16> narrow[3];
+  for (int k = 0; k < 3; ++k) {
+    for (const float value : numbers.operands[k]) narrow[k].push_back(bfloat16(value));
+    if (inputs >> k & 1) arguments.inputs[k].data = reinterpret_cast<const float*>(narrow[k].data());
+  }
+  const auto n = static_cast<std::size_t>(numbers.total), border = std::size_t{64};
+  const std::vector<float>* const expected[]{&numbers.b, &numbers.c, &numbers.y};
+  for (const auto& [first, last] : {std::pair<std::size_t, std::size_t>{0, n}, {n / 3, n - n / 4}}) {
+    CAPTURE(batch, first, last, inputs, outputs);
+    std::vector<float> whole[3];
+    std::vector<bfloat16> halves[3];
+    for (int k = 0; k < 3; ++k) {
+      whole[k].assign(n + 2 * border, untouched);
+      halves[k].assign(n + 2 * border, bfloat16(untouched));
+      arguments.outputs[k] = outputs >> k & 1 ? reinterpret_cast<float*>(&halves[k][border]) : whole[k].data() + border;
+    }
+    store(arguments, static_cast<long>(first), static_cast<long>(last), 0, 1, nullptr);
+    float total = 0, expected_total = 0;
+    sum(arguments, static_cast<long>(first), static_cast<long>(last), 0, 1, &total);
+    for (std::size_t i = first; i < last; ++i) expected_total += numbers.c[i];
+    CHECK(total == expected_total);
+    for (int k = 0; k < 3; ++k) {
+      const bool is_narrow = (outputs >> k & 1) != 0;
+      const float kept = is_narrow ? static_cast<float>(bfloat16(untouched)) : untouched;
+      int wrong = 0;
+      for (std::size_t i = 0; i < n + 2 * border; ++i) {
+        const float found = is_narrow ? static_cast<float>(halves[k][i]) : whole[k][i];
+        const bool inside = i >= border + first && i < border + last;
+        wrong += found != (inside ? (*expected[k])[i - border] : kept);
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
 /// A sum to the type Sum behind a region, and an epilogue behind the sum: it sees each result once, when it is there.
 template <class Kernels, class Case, class Sum>
 void check_sum(typename Kernels::Executor& executor, long batch) {
@@ -204,6 +256,19 @@ using Shared = Case<Whole, Fixed<5, 3, 7>, Scalar, Batched<5, 3, 1>>;
 using Flat = Case<Fixed<37>, Fixed<37>, Scalar, Fixed<37>>;
 using PerSample = Case<Batched<>, Batched<>, Scalar, Batched<>>;
 using Rows = Case<Batched<33>, Fixed<33>, Batched<1>, Batched<33>>;
+
+/// Narrow operands that are whole, broadcast, or one number, beside others that are not.
+template <class Kernels>
+void check_all_narrow() {
+  for (const long batch : {1L, 4L}) {
+    check_narrow<Kernels, Mixed, 7, 7>(batch);
+    check_narrow<Kernels, Mixed, 1, 2>(batch);
+    check_narrow<Kernels, BySample, 6, 5>(batch);
+    check_narrow<Kernels, Shared, 5, 0>(batch);
+    check_narrow<Kernels, PerSample, 1, 1>(33 * batch);
+    check_narrow<Kernels, Rows, 0, 7>(batch);
+  }
+}
 
 /// All laws on one executor; `large` is a batch whose elements fill several tasks.
 template <class Kernels>

@@ -30,7 +30,7 @@ class ShadowRun {
     }
   }
 
-  int errors = 0, reads = 0, written_in_place = 0, old_values_read = 0;
+  int errors = 0, reads = 0, written_in_place = 0, old_values_read = 0, conversions = 0;
 
  private:
   static bool is(int i, tenet::Kind kind) {
@@ -138,7 +138,49 @@ class ShadowRun {
       write(result);
       if (order.step[result] != s) report("computed in another step than said", result, s);
     }
+    check_conversions(head, inputs, results, s);
   }
+
+  /// The room for floats of narrow values touches neither what the step reads and writes nor what is needed later, nor
+  /// each other; and every narrow value that a kernel reads or computes has such room.
+  void check_conversions(int head, const std::vector<Read>& inputs, const std::vector<int>& results, int s) {
+    int found = 0;
+    for (int k = 0; k < plan.conversion_count; ++k) {
+      const tenet::Conversion& conversion = plan.conversions[k];
+      if (conversion.step != s) continue;
+      ++found;
+      ++conversions;
+      const long begin = conversion.place.offset / tenet::arena_granule,
+                 end = begin + tenet::rounded_up(graph.nodes[conversion.value].type->size()) / tenet::arena_granule;
+      if (end > static_cast<long>(per_sample_.size())) report("floats beyond the arena", conversion.value, s);
+      const auto touches = [&](int value) {
+        return arena_of(value) == &per_sample_ && first(value) < end && begin < last(value);
+      };
+      for (const Read& input : inputs)
+        if (touches(input.value)) report("floats on an input", input.value, s);
+      for (const int result : results)
+        if (touches(result)) report("floats on a result", result, s);
+      for (int other = 0; other < k; ++other) {
+        const tenet::Conversion& before = plan.conversions[other];
+        const long start = before.place.offset / tenet::arena_granule;
+        const long stop = start + tenet::rounded_up(graph.nodes[before.value].type->size()) / tenet::arena_granule;
+        if (before.step == s && start < end && begin < stop) report("floats on each other", conversion.value, s);
+      }
+      for (long i = begin; i < end; ++i) per_sample_[static_cast<std::size_t>(i)] = -2;
+    }
+    if (is(head, tenet::Kind::element)) return;
+    std::vector<int> narrow;
+    const auto count = [&](int value) {
+      for (const int known : narrow)
+        if (known == value) return;
+      if (is_narrow(value)) narrow.push_back(value);
+    };
+    if (is(head, tenet::Kind::kernel))
+      for (int j = 0; j < graph.nodes[head].operand_count; ++j) count(fusion.value[graph.nodes[head].operands[j]]);
+    count(head);
+    if (static_cast<int>(narrow.size()) != found) report("narrow values without floats", head, s);
+  }
+  static bool is_narrow(int value) { return Program::storage.dtype[value] == tenet::DType::bfloat16; }
 
   /// All of the value's numbers are still there, and the schedule knows that they are read here.
   void check_read(int value, int s) {
@@ -169,7 +211,8 @@ class ShadowRun {
   }
   static long first(int value) { return plan.place[value].offset / tenet::arena_granule; }
   static long last(int value) {
-    return first(value) + tenet::rounded_up(graph.nodes[value].type->size()) / tenet::arena_granule;
+    const long size = graph.nodes[value].type->size();
+    return first(value) + tenet::rounded_up(is_narrow(value) ? (size + 1) / 2 : size) / tenet::arena_granule;
   }
 
   void report(const char* what, int value, int s) {

@@ -22,6 +22,11 @@ static_assert(std::is_same_v<Policies<Reference, Tokens<7>>::Input, Tokens<7>>);
 static_assert(std::is_same_v<Policies<Reference, Tokens<7>>::Update, UpdateAfterBackward>);
 static_assert(std::is_same_v<Policies<UpdateInBackward, Tokens<7>>::Update, UpdateInBackward>);
 
+static_assert(std::is_same_v<Policies<Reference, Tokens<7>>::Kernels, ReferenceKernels>);
+static_assert(Policies<Reference, Tokens<7>>::Memory::memory_bound == 0);
+static_assert(Policies<MemoryBound<4096>, Tokens<7>, Reference>::Memory::memory_bound == 4096);
+static_assert(std::is_same_v<Policies<BFloat16, Tokens<7>, Reference>::Kernels::Activation, bfloat16>);
+
 using Net = Linear<4, 2>;
 using One = Trainer<Net, MeanSquaredError, Sgd, Features<4>, Reference>;
 using Other = Trainer<Net, MeanSquaredError, Sgd, Reference, Features<4>>;

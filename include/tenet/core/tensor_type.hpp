@@ -7,8 +7,8 @@
 
 namespace tenet {
 
-/// Element types of tensors.
-enum class DType : unsigned char { float32, int32 };
+/// Element types of tensors; bfloat16 only in memory, where a program keeps values of type float32 in it.
+enum class DType : unsigned char { float32, int32, bfloat16 };
 
 template <class Element>
 inline constexpr DType dtype_of = [] {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/core/bfloat16.hpp>
 #include <tenet/core/tensor_type.hpp>
 #include <tenet/device/epilogue.hpp>
 #include <tenet/ops/region.hpp>
@@ -8,7 +9,8 @@
 /// What a device's loop over an element-wise region is given.
 namespace tenet {
 
-/// One run of a region over a range of its elements.
+/// One run of a region over a range of its elements. Pointers to inputs and outputs that `Wiring` calls narrow point to
+/// `bfloat16`.
 struct ElementArguments {
   struct Input {
     const float* data;

@@ -54,6 +54,7 @@ struct RegionProgram {
     signature = static_cast<unsigned>(role) * 31u + static_cast<unsigned>(wiring.operations);
     for (int i = 0; i < wiring.operations; ++i)
       for (const signed char source : wiring.source[i]) signature = signature * 37u + static_cast<unsigned>(source);
+    signature = signature * 41u + wiring.narrow_inputs * 5u + wiring.narrow_outputs;
     for (int i = 0; i < wiring.inputs; ++i) signature = signature * 3u + wiring.uniform[i];
   }
   friend constexpr bool operator==(const RegionProgram& a, const RegionProgram& b) {
@@ -100,20 +101,27 @@ struct LoweringPass {
 
   /// The index of an input of the region, added if it is new. Equal values read in the same way are one input.
   constexpr int input(RegionCall& call, Wiring& wiring, const TensorInfo& reader, int node) {
-    const Place place = plan.place[fusion.value[node]];
-    const Access how = access_of(reader, *g.nodes[node].type);
+    const int value = fusion.value[node];
+    return input(call, wiring, access_of(reader, *g.nodes[node].type),
+                 value == converted ? as_floats : plan.place[value]);
+  }
+  constexpr int input(RegionCall& call, Wiring& wiring, const Access& how, const Place& place) {
     for (int k = 0; k < call.inputs; ++k) {
       const RegionInput& known = lowered.inputs[call.first_input + k];
-      if (known.place.arena == place.arena && known.place.offset == place.offset && known.access == how) return k;
+      if (known.place == place && known.access == how) return k;
     }
     const int k = call.inputs++;
     lowered.inputs[lowered.used.inputs++] = {place, how};
     wiring.uniform[k] = how.uniform();
+    if (place.dtype == DType::bfloat16)
+      wiring.narrow_inputs = static_cast<unsigned short>(wiring.narrow_inputs | 1 << k);
     call.block = greatest_common_divisor(how.block(), call.block);
     return k;
   }
 
   constexpr void output(RegionCall& call, Wiring& wiring, int from, Place to) {
+    if (to.dtype == DType::bfloat16)
+      wiring.narrow_outputs = static_cast<unsigned char>(wiring.narrow_outputs | 1 << call.outputs);
     wiring.output[call.outputs++] = static_cast<signed char>(from);
     lowered.outputs[lowered.used.outputs++] = to;
   }
@@ -170,10 +178,38 @@ struct LoweringPass {
     }
     program.wiring.operations = static_cast<signed char>(count);
     if (summed >= 0) output(call, program.wiring, -1 - value_of(summed, space), {});
+    if (converted >= 0 && summed < 0 && call.outputs < max_region_outputs) narrow_result(call, program);
     return add(call, program);
   }
 
+  /// Of the kernel that is being lowered: its value if it is narrow, else -1, and where the kernel leaves it as floats.
+  int converted = -1;
+  Place as_floats{};
+
+  /// A region's further output: what the kernel before it has computed, in its narrow place.
+  constexpr void narrow_result(RegionCall& call, RegionProgram<Device>& program) {
+    const TensorInfo& type = *g.nodes[converted].type;
+    output(call, program.wiring, -1 - input(call, program.wiring, access_of(type, type), as_floats),
+           plan.place[converted]);
+    converted = -1;
+  }
+
+  /// A region without operations: the elements of `from` at `to`.
+  constexpr int copy(const TensorInfo& type, const Place& from, const Place& to) {
+    RegionCall call = begin(type, 0);
+    RegionProgram<Device> program;
+    output(call, program.wiring, -1 - input(call, program.wiring, access_of(type, type), from), to);
+    return add(call, program);
+  }
+  constexpr void add_copy_step(const TensorInfo& type, const Place& from, const Place& to) {
+    Step<Device> step;
+    step.name = "copy";
+    step.region = copy(type, from, to);
+    lowered.steps[lowered.used.steps++] = step;
+  }
+
   constexpr Lowered<Device, room> run(const Schedule<n>& order) {
+    int conversion = 0;
     lowered.prepared_steps = order.prepared;
     int gradients = 0;  // the leaf that the optimizer's update reads: all gradients have to be there before
     while (gradients < n && g.nodes[gradients].source != Source::gradients) ++gradients;
@@ -197,6 +233,17 @@ struct LoweringPass {
         step.attribute = node.index;
         step.operand_count = node.operand_count;
         for (int j = 0; j < node.operand_count; ++j) step.operands[j] = plan.place[fusion.value[node.operands[j]]];
+        for (; conversion < plan.conversion_count && plan.conversions[conversion].step == s; ++conversion) {
+          const Conversion& c = plan.conversions[conversion];
+          if (c.value == head) {
+            converted = head;
+            as_floats = step.result = c.place;
+            continue;
+          }
+          add_copy_step(*g.nodes[c.value].type, plan.place[c.value], c.place);
+          for (int j = 0; j < node.operand_count; ++j)
+            if (fusion.value[node.operands[j]] == c.value) step.operands[j] = c.place;
+        }
         if (node.operation->scratch > lowered.scratch) lowered.scratch = node.operation->scratch;
       }
       if (step.kind == Kind::reduction) {
@@ -207,7 +254,14 @@ struct LoweringPass {
       }
       if (step.kind != Kind::element && fusion.epilogue[head] >= 0)
         step.epilogue = region(fusion.epilogue[head], *g.nodes[fusion.epilogue[head]].type, Role::store, -1, 0);
+      const bool narrows_behind = converted >= 0 && step.epilogue < 0 && node.operation->carries_epilogue;
+      if (narrows_behind) {
+        step.epilogue = copy(*node.type, as_floats, plan.place[head]);
+        converted = -1;
+      }
       lowered.steps[lowered.used.steps++] = step;
+      if (converted >= 0) add_copy_step(*node.type, as_floats, plan.place[head]);
+      converted = -1;
     }
     if (!complete) copies(true);
     copies(false);
@@ -219,14 +273,7 @@ struct LoweringPass {
     for (int i = 0; i < G::output_count; ++i) {
       if (!plan.copied[i] || (g.outputs[i].destination == Destination::gradient) != of_gradients) continue;
       const int node = g.outputs[i].node;
-      const TensorInfo& type = *g.nodes[node].type;
-      RegionCall call = begin(type, 0);
-      RegionProgram<Device> program;
-      output(call, program.wiring, -1 - input(call, program.wiring, type, node), plan.destination[i]);
-      Step<Device> step;
-      step.name = "copy";
-      step.region = add(call, program);
-      lowered.steps[lowered.used.steps++] = step;
+      add_copy_step(*g.nodes[node].type, plan.place[fusion.value[node]], plan.destination[i]);
     }
   }
 };
@@ -239,11 +286,13 @@ constexpr LoweredSize room_for(const G& graph, const Fusion<G::count>& fusion, c
                                const Plan& plan) {
   LoweredSize room;
   room.programs = max_region_programs;
-  room.steps = order.count;
+  room.steps = order.count + plan.conversion_count;
   for (const bool copied : plan.copied) room.steps += copied;
   room.calls = 2 * room.steps;
   room.inputs = room.outputs = room.steps;
   for (int m = 0; m < fusion.members; ++m) room.inputs += graph.nodes[fusion.member[m]].operand_count;
+  room.inputs += plan.conversion_count;
+  room.outputs += plan.conversion_count;
   for (int i = 0; i < G::count; ++i) room.outputs += fusion.stored[i] && graph.nodes[i].operation != nullptr;
   return room;
 }

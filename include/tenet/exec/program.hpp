@@ -2,6 +2,7 @@
 
 #include <tenet/device/element.hpp>
 #include <tenet/exec/lower.hpp>
+#include <tenet/graph/recompute.hpp>
 
 namespace tenet {
 
@@ -17,6 +18,26 @@ constexpr auto make_trace() {
 }
 }  // namespace detail
 
+/// A definition may bound its memory: bytes a sample that its plan takes at most.
+template <class Definition>
+inline constexpr long memory_bound_of = [] {
+  if constexpr (requires { Definition::memory_bound; })
+    return Definition::memory_bound;
+  else
+    return 0L;
+}();
+
+namespace detail {
+/// The graph that is planned: the traced one, or one that computes so much again as its bound asks for.
+template <class Definition, const auto& traced>
+constexpr auto bounded_graph() {
+  if constexpr (memory_bound_of<Definition> == 0)
+    return std::pair{traced, BoundedMemory{}};
+  else
+    return within_bound<traced, Definition::slots, memory_bound_of<Definition>>();
+}
+}  // namespace detail
+
 /// What is traced for a definition; empty where the network has a mistake.
 template <class Definition>
 inline constexpr auto trace_of = detail::make_trace<Definition>();
@@ -28,6 +49,7 @@ inline constexpr auto trace_of = detail::make_trace<Definition>();
 ///     template <int Nodes> static constexpr Trace<…> trace()
 ///     template <MistakeRecord> static constexpr bool explain()   stops the compilation with a sentence
 ///     template <class Kernels> using For              optional: the same definition for other kernels
+///     static constexpr long memory_bound              optional: bytes a sample, see graph/recompute.hpp
 ///
 /// Each pass is a constant of its own: trace → live nodes → graph → fusion → schedule → memory plan → steps.
 template <class Definition_>
@@ -40,10 +62,13 @@ struct Program {
   static_assert(Definition::template explain<trace.mistake>());
 
   static constexpr auto live = mark_live(trace);
-  static constexpr auto graph = compact<live.count, trace.output_count>(trace, live);
+  static constexpr auto traced_graph = compact<live.count, trace.output_count>(trace, live);
+  static constexpr auto bounded = detail::bounded_graph<Definition, traced_graph>();
+  static constexpr const auto& graph = bounded.first;
   static constexpr auto fusion = fuse(graph);
   static constexpr auto order = schedule(graph, fusion);
-  static constexpr auto plan = plan_memory(graph, fusion, order, slots);
+  static constexpr auto storage = choose_storage(graph, fusion);
+  static constexpr auto plan = plan_memory(graph, fusion, storage, order, slots);
   static constexpr LoweredSize room = room_for(graph, fusion, order, plan);
   static constexpr auto lowered_with_room = lower<room>(graph, fusion, order, plan);
   static constexpr auto lowered = trimmed<lowered_with_room.used>(lowered_with_room);

@@ -9,7 +9,8 @@ namespace tenet {
 inline std::string to_string(const TensorInfo& info) {
   std::string result = info.batched ? "batch" : info.rank == 0 ? "scalar" : "";
   for (int i = 0; i < info.rank; ++i) result += (result.empty() ? "" : " x ") + std::to_string(info.extents[i]);
-  return info.dtype == DType::int32 ? result + " int32" : result;
+  if (info.dtype == DType::int32) result += " int32";
+  return result;
 }
 
 inline const char* name_of(Arena arena) {
@@ -64,7 +65,10 @@ std::string to_dot(const G& graph, const Fusion& fusion, const Order& order, con
     return graph.nodes[i].operation && graph.nodes[i].operation->kind == Kind::element;
   };
   const auto place = [&](int i) {
-    return std::string(name_of(plan.place[i].arena)) + " + " + std::to_string(plan.place[i].offset);
+    std::string text = name_of(plan.place[i].arena);
+    text += " + " + std::to_string(plan.place[i].offset);
+    if (plan.place[i].dtype == DType::bfloat16) text += ", bfloat16";
+    return text;
   };
   std::string edges;
   // Members of a box: an element-wise operation that is evaluated in several regions is drawn in each.

@@ -2,6 +2,7 @@
 
 #include <tenet/graph/schedule.hpp>
 #include <tenet/graph/slots.hpp>
+#include <tenet/graph/storage.hpp>
 
 namespace tenet {
 
@@ -21,6 +22,9 @@ enum class Arena : unsigned char {
 struct Place {
   Arena arena = Arena::fixed;
   long offset = 0;
+  DType dtype = DType::float32;  ///< of numbers: `float32` or `bfloat16`
+
+  friend constexpr bool operator==(const Place&, const Place&) = default;
 };
 
 /// Most states of an optimizer.
@@ -33,7 +37,14 @@ struct NumberEntry {
   int index = 0;
 };
 
-template <int Nodes, int Outputs>
+/// A narrow value that a kernel reads or computes as floats: room for these during the step.
+struct Conversion {
+  int step = 0;
+  int value = 0;
+  Place place{};
+};
+
+template <int Nodes, int Outputs, int Conversions>
 struct MemoryPlan {
   Place place[Nodes]{};
   bool copied[Outputs]{};  ///< the output's value lies elsewhere and is copied at the end
@@ -43,6 +54,8 @@ struct MemoryPlan {
   int reused_in_place = 0;
   NumberEntry numbers[Nodes]{};
   int number_count = 0;
+  Conversion conversions[Conversions + 1]{};  ///< in the order of their steps
+  int conversion_count = 0;
 };
 
 namespace detail {
@@ -129,17 +142,23 @@ constexpr bool holds_old_values(Arena arena) {
 /// Gives every stored value its place. A place is given back after the last step that reads it; the result of a region
 /// takes the place of an input that it reads element by element for the last time.
 template <class G, int Slots>
-constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const Schedule<G::count>& order,
-                           const SlotTable<Slots>& slots) {
+constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const Storage<G::count>& storage,
+                           const Schedule<G::count>& order, const SlotTable<Slots>& slots) {
   constexpr int n = G::count, forever = Schedule<n>::forever;
-  MemoryPlan<n, G::output_count> plan;
+  constexpr bool converts = keeps_narrow_values<typename G::Context::Device>;
+  MemoryPlan<n, G::output_count, converts ? (max_operands + 1) * n : 0> plan;
   bool placed[n]{};
-  const auto size_of = [&](int i) { return rounded_up(graph.nodes[i].type->size()); };
+  const auto is_narrow = [&](int i) { return storage.is_narrow(storage.dtype[i]); };
+  const auto size_of = [&](int i) {  // in floats
+    const long size = graph.nodes[i].type->size();
+    return rounded_up(is_narrow(i) ? (size + 1) / 2 : size);
+  };
 
   for (int i = 0; i < n; ++i) {
     const auto& node = graph.nodes[i];
     if (node.operation != nullptr) {
-      if (node.operation->kind != Kind::view && node.type->batched) plan.unplanned_per_sample_floats += size_of(i);
+      if (node.operation->kind != Kind::view && node.type->batched)
+        plan.unplanned_per_sample_floats += rounded_up(node.type->size());
       continue;
     }
     placed[i] = true;
@@ -254,8 +273,16 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
   const auto allocate = [&](int i) {
     if (placed[i]) return;
     placed[i] = true;
-    plan.place[i] = {graph.nodes[i].type->batched ? Arena::per_sample : Arena::fixed, ranges(i).take(size_of(i))};
+    plan.place[i] = {graph.nodes[i].type->batched ? Arena::per_sample : Arena::fixed, ranges(i).take(size_of(i)),
+                     is_narrow(i) ? DType::bfloat16 : DType::float32};
     expires(i);
+  };
+  const auto convert = [&](int value, int step) {
+    if (!is_narrow(value)) return;
+    for (int k = plan.conversion_count - 1; k >= 0 && plan.conversions[k].step == step; --k)
+      if (plan.conversions[k].value == value) return;
+    const long floats = rounded_up(graph.nodes[value].type->size());
+    plan.conversions[plan.conversion_count++] = {step, value, {Arena::per_sample, per_sample.take(floats)}};
   };
   const auto is_element = [&](int i) {
     return graph.nodes[i].operation && graph.nodes[i].operation->kind == Kind::element;
@@ -275,7 +302,9 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
                 input == i)
               continue;
             if (order.last_use[input] != s || order.step[input] == s || !order.in_place[input]) continue;
-            if (plan.place[input].arena > Arena::fixed || size_of(input) != size_of(i)) continue;
+            if (plan.place[input].arena > Arena::fixed || size_of(input) != size_of(i) ||
+                is_narrow(input) != is_narrow(i))
+              continue;
             placed[i] = taken[input] = true;
             plan.place[i] = plan.place[input];
             ++plan.reused_in_place;
@@ -286,16 +315,24 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       }
     } else {
       const int epilogue = fusion.epilogue[head];
+      const auto& node = graph.nodes[head];
+      if (converts && node.operation->kind == Kind::kernel) {  // loops and sums read narrow values as they are
+        for (int j = 0; j < node.operand_count; ++j) convert(fusion.value[node.operands[j]], s);
+        convert(head, s);
+      }
       for (int m = epilogue >= 0 ? fusion.first_member[epilogue] : -1; m >= 0; m = fusion.next_member[m])
         if (fusion.stored[fusion.member[m]]) allocate(fusion.member[m]);
       // Not in the place of an old value, which the region behind may have to read.
-      if (fusion.absorbed[head] && !holds_old_values(plan.place[epilogue].arena))
+      if (fusion.absorbed[head] && !holds_old_values(plan.place[epilogue].arena) && !is_narrow(epilogue))
         plan.place[head] = plan.place[epilogue];
       else
         allocate(head);
     }
     for (int i = first_expiring[s]; i >= 0; i = next_expiring[i])
       if (!taken[i]) ranges(i).give_back(plan.place[i].offset, size_of(i));
+    for (int k = plan.conversion_count - 1; k >= 0 && plan.conversions[k].step == s; --k)
+      per_sample.give_back(plan.conversions[k].place.offset,
+                           rounded_up(graph.nodes[plan.conversions[k].value].type->size()));
   }
   plan.per_sample_floats = per_sample.top();
   plan.fixed_floats = fixed.top();

@@ -36,6 +36,7 @@ struct CrossEntropyGradient : KernelOperation {
 struct CrossEntropy : KernelOperation {
   static constexpr const char* name = "cross_entropy";
   static constexpr bool carries_epilogue = true;
+  static constexpr bool full_precision = true;
   template <class Scores>
   static constexpr PerRow<Scores, float> result(Scores, auto) {
     return {};
@@ -57,6 +58,7 @@ struct CrossEntropy : KernelOperation {
 struct Correct : KernelOperation {
   static constexpr const char* name = "correct";
   static constexpr bool carries_epilogue = true;
+  static constexpr bool full_precision = true;
   template <class Scores>
   static constexpr PerRow<Scores, float> result(Scores, auto) {
     return {};

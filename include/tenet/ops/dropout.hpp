@@ -13,6 +13,7 @@ namespace ops {
 template <class Target>
 struct DropoutMask : KernelOperation {
   static constexpr const char* name = "dropout_mask";
+  static constexpr bool full_precision = true;
   static constexpr Target result(auto, auto) { return {}; }
   static void run(auto& executor, const auto& arguments, auto, auto) {
     std::uint64_t seed = 0;

@@ -107,6 +107,7 @@ struct Instance {
     made.algebra = Op::algebra;
     if constexpr (requires { Op::cheap; }) made.cheap = Op::cheap;
     if constexpr (requires { Op::carries_epilogue; }) made.carries_epilogue = Op::carries_epilogue;
+    if constexpr (requires { Op::full_precision; }) made.full_precision = Op::full_precision;
     made.flops = flops();
     made.scratch = scratch<Device>();
     if constexpr (Op::kind == Kind::element) {

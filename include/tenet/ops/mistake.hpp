@@ -178,12 +178,25 @@ struct ArgumentUnknown : Instead {
   static_assert(
       never<Argument>,
       "a template argument is neither an input shape (Image<...>, Features<...>, Tokens<...>) nor a policy (Cpu<...>, "
-      "UpdateInBackward)");
+      "UpdateInBackward, BFloat16, MemoryBound<...>)");
+};
+/// Bytes a sample that were asked for, and the least that was found.
+template <long>
+struct Bytes;
+template <long>
+struct Least;
+template <class Asked, class Found, class Instead = Nothing>
+struct MemoryBoundTooSmall : Instead {
+  using Instead::Instead;
+  static_assert(
+      never<Asked>,
+      "MemoryBound<bytes>: the training step takes more bytes a sample even when it computes values again; the "
+      "least that was found stands in this type as Least<bytes>");
 };
 template <class Argument, class Instead = Nothing>
 struct ArgumentGivenTwice : Instead {
   using Instead::Instead;
-  static_assert(never<Argument>, "an input shape or a device is given twice: leave one of them out");
+  static_assert(never<Argument>, "an input shape, or a policy of one kind, is given twice: leave one of them out");
 };
 template <class Argument, class Instead = Nothing>
 struct NotALoss : Instead {

@@ -57,6 +57,7 @@ struct KernelOperation {
   static constexpr Algebra algebra = Algebra::none;
   static constexpr bool cheap = false;
   static constexpr bool carries_epilogue = false;  ///< `run` calls `arguments.epilogue` for each range it has written
+  static constexpr bool full_precision = false;  ///< the result is kept as it is, whatever the precision of the program
 };
 
 /// Whether a kernel is compiled for one batch alone: `Arguments::batch` is a constant, see exec/one_sample.hpp.
@@ -98,6 +99,7 @@ struct OperationInfo {
   Algebra algebra;
   bool cheap;
   bool carries_epilogue;
+  bool full_precision;
   Cost flops;
   long scratch;                               ///< floats a worker
   Lane (*element)(Lane, Lane, Lane, Lane);    ///< kind element

@@ -14,10 +14,16 @@ struct Wiring {
   signed char source[max_region_operations][4]{};  ///< k >= 0: input k, k < 0: the value of operation -1 - k
   signed char output[max_region_outputs]{};        ///< the operation whose value is written, or input k as -1 - k
   bool uniform[max_region_inputs]{};               ///< the input is one number throughout a block
+  unsigned short narrow_inputs = 0;                ///< bit k: input k lies in memory as `bfloat16`
+  unsigned char narrow_outputs = 0;                ///< bit k: output k does
+
+  constexpr bool input_is_narrow(int k) const { return (narrow_inputs >> k & 1) != 0; }
+  constexpr bool output_is_narrow(int k) const { return (narrow_outputs >> k & 1) != 0; }
 
   // Not defaulted: nvcc's constant evaluation then reads past the rows of `source`.
   friend constexpr bool operator==(const Wiring& a, const Wiring& b) {
-    bool same = a.operations == b.operations && a.inputs == b.inputs && a.outputs == b.outputs;
+    bool same = a.operations == b.operations && a.inputs == b.inputs && a.outputs == b.outputs &&
+                a.narrow_inputs == b.narrow_inputs && a.narrow_outputs == b.narrow_outputs;
     for (int i = 0; i < max_region_operations; ++i)
       for (int k = 0; k < 4; ++k) same = same && a.source[i][k] == b.source[i][k];
     for (int i = 0; i < max_region_outputs; ++i) same = same && a.output[i] == b.output[i];

@@ -17,7 +17,7 @@ class ModelOf {
  public:
   using Input = typename Chosen::Input;
   using Device = typename Chosen::Device;
-  using Kernels = typename Device::Kernels;
+  using Kernels = typename Chosen::Kernels;
   using Inference = Program<InferenceProgram<Net, Input, Kernels>>;
   using Output = typename InferenceProgram<Net, Input, Kernels>::Output;
 

@@ -116,8 +116,9 @@ struct EvaluationProgram : detail::NetworkProgram<Net, Input, Kernels> {
 };
 
 /// The whole training step: forward, backward, update, and the running statistics. `Update` says when parameters are
-/// updated.
-template <class Net, class Loss, class Optimizer, class Input, class Kernels, class Update = UpdateAfterBackward>
+/// updated, `Memory` how much the activations may take.
+template <class Net, class Loss, class Optimizer, class Input, class Kernels, class Update = UpdateAfterBackward,
+          class Memory = MemoryUnbounded>
 struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
   using Base = detail::NetworkProgram<Net, Input, Kernels>;
   using Context = typename Base::Context;
@@ -125,6 +126,7 @@ struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
   using Target = typename Loss::template Target<Output>;
   template <class Other>
   using For = TrainingProgram<Net, Loss, Optimizer, Input, Other, Update>;
+  static constexpr long memory_bound = Memory::memory_bound;
 
   template <int Nodes>
   static constexpr auto trace() {
@@ -296,7 +298,7 @@ constexpr auto unless_broken() {
   if constexpr (!std::is_void_v<Wrong>) {
     return std::type_identity<Wrong>{};
   } else {
-    using Inference = InferenceProgram<Net, typename Chosen::Input, typename Chosen::Device::Kernels>;
+    using Inference = InferenceProgram<Net, typename Chosen::Input, typename Chosen::Kernels>;
     using Broken = typename decltype(inference_explanation<Net, Inference, Instead>())::type;
     return std::type_identity<std::conditional_t<std::is_void_v<Broken>, Result, Broken>>{};
   }

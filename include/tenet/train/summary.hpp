@@ -39,7 +39,8 @@ inline std::string padded(std::string text, std::size_t width) {
   std::size_t columns = 0;
   for (const char c : text) columns += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
   if (columns < width) text.append(width - columns, ' ');
-  return text + "  ";
+  text += "  ";
+  return text;
 }
 
 /// One row for each layer that the forward pass goes through.
@@ -96,23 +97,35 @@ std::string plan_text(const char* name) {
                                                             : 1.0;
   int operations = 0;  // views cost nothing
   for (const auto& node : P::graph.nodes) operations += node.operation != nullptr && node.operation->kind != Kind::view;
+  int narrow = 0;
+  for (const DType dtype : P::storage.dtype) narrow += dtype == DType::bfloat16;
+  std::string more;
+  const auto add = [&](int count, const char* what) {
+    if (count > 0) more.append(", ").append(std::to_string(count)).append(what);
+  };
+  add(narrow, " values as bfloat16");
+  add(P::graph.count - P::traced_graph.count, " operations computed again");
   char text[512];
   std::snprintf(text, sizeof text,
                 "%s: %d operations in %d steps, %d distinct fused loops; %s FLOPs a sample\n"
-                "  memory: %s a sample (%.3f of one buffer a value), %s fixed, %d results in place\n",
+                "  memory: %s a sample (%.3f of one buffer a value), %s fixed, %d results in place%s\n",
                 name, operations, P::lowered.used.steps, P::lowered.used.programs,
                 with_commas(P::flops.per_sample).c_str(), megabytes(plan.per_sample_floats).c_str(), share,
-                megabytes(plan.fixed_floats).c_str(), plan.reused_in_place);
+                megabytes(plan.fixed_floats).c_str(), plan.reused_in_place, more.c_str());
   return text;
 }
 
 template <class Device>
 std::string device_text(const typename Device::Kernels::Executor& executor) {
-  std::string result = std::string("device: ") + Device::Kernels::name;
-  if constexpr (requires { executor.size(); })
-    result +=
-        ", " + std::to_string(executor.size()) + " threads, vectors of " + std::to_string(vector_width) + " floats";
-  return result + "\n";
+  std::string result = "device: ";
+  result += Device::Kernels::name;
+  if constexpr (requires { executor.size(); }) {
+    char text[64];
+    std::snprintf(text, sizeof text, ", %d threads, vectors of %d floats", executor.size(), vector_width);
+    result += text;
+  }
+  result += "\n";
+  return result;
 }
 
 }  // namespace detail
@@ -124,7 +137,7 @@ std::string summary() {
   if constexpr (std::is_void_v<detail::BrokenBy<Net, Tags...>>) {
     using Chosen = Policies<Tags...>;
     using Device = typename Chosen::Device;
-    using P = Program<InferenceProgram<Net, typename Chosen::Input, typename Device::Kernels>>;
+    using P = Program<InferenceProgram<Net, typename Chosen::Input, typename Chosen::Kernels>>;
     return detail::layer_table<Net, P>() + "parameters: " + detail::with_commas(P::slots.parameter_count) + " (" +
            detail::megabytes(P::slots.parameter_floats) + ")\n" + detail::plan_text<P>("inference") +
            detail::device_text<Device>(*make_executor<Device>());
@@ -144,7 +157,7 @@ template <class Net, class... Tags>
 std::string graph() {
   if constexpr (std::is_void_v<detail::BrokenBy<Net, Tags...>>) {
     using Chosen = Policies<Tags...>;
-    return dot_of<Net, Program<InferenceProgram<Net, typename Chosen::Input, typename Chosen::Device::Kernels>>>();
+    return dot_of<Net, Program<InferenceProgram<Net, typename Chosen::Input, typename Chosen::Kernels>>>();
   } else {
     return std::string(sizeof(detail::BrokenBy<Net, Tags...>), ' ');  // stops the compilation
   }

@@ -99,8 +99,9 @@ struct TrainerOf {
   using Chosen = Policies<Tags...>;
   using Input = typename Chosen::Input;
   using Device = typename Chosen::Device;
-  using Kernels = typename Device::Kernels;
-  using Training = Program<TrainingProgram<Net, Loss, Optimizer, Input, Kernels, typename Chosen::Update>>;
+  using Kernels = typename Chosen::Kernels;
+  using Training =
+      Program<TrainingProgram<Net, Loss, Optimizer, Input, Kernels, typename Chosen::Update, typename Chosen::Memory>>;
   using Evaluating = Program<EvaluationProgram<Net, Loss, Input, Kernels>>;
   using Predicting = Program<InferenceProgram<Net, Input, Kernels, Tracer<Kernels>>>;
   using Output = detail::OutputOf<Net, Input, Tracer<Kernels>>;
@@ -360,11 +361,21 @@ constexpr auto trainer_of() {
   } else if constexpr (!std::is_void_v<Wrong>) {
     return std::type_identity<Wrong>{};
   } else {
-    using Kernels = typename Chosen::Device::Kernels;
+    using Kernels = typename Chosen::Kernels;
     using Broken =
         typename decltype(training_explanation<Net, Loss, Optimizer, typename Chosen::Input, Kernels, Instead>())::type;
-    return std::type_identity<
-        std::conditional_t<std::is_void_v<Broken>, TrainerOf<Net, Loss, Optimizer, Tags...>, Broken>>{};
+    constexpr long bound = Chosen::Memory::memory_bound;
+    if constexpr (std::is_void_v<Broken> && bound > 0) {
+      constexpr BoundedMemory found = TrainerOf<Net, Loss, Optimizer, Tags...>::Training::bounded.second;
+      if constexpr (!found.holds)
+        return std::type_identity<
+            mistake::MemoryBoundTooSmall<mistake::Bytes<bound>, mistake::Least<found.least_bytes>, Instead>>{};
+      else
+        return std::type_identity<TrainerOf<Net, Loss, Optimizer, Tags...>>{};
+    } else {
+      return std::type_identity<
+          std::conditional_t<std::is_void_v<Broken>, TrainerOf<Net, Loss, Optimizer, Tags...>, Broken>>{};
+    }
   }
 }
 

@@ -49,3 +49,5 @@ TEST_CASE("sums on the CPU agree with the reference and have the same bits for a
     sum_of(Batched<5, 1, 1>{}, x, y, z, batch);
   }
 }
+
+TEST_CASE("CPU ranges read and write narrow numbers", "[cpu][element]") { check_all_narrow<CpuKernels>(); }

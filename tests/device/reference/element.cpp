@@ -19,3 +19,7 @@ TEST_CASE("reference ranges begin and end anywhere", "[reference][element]") {
   }
   check_ranges<ReferenceKernels, PerSample>(40);
 }
+
+TEST_CASE("reference ranges read and write narrow numbers", "[reference][element]") {
+  check_all_narrow<ReferenceKernels>();
+}

@@ -34,18 +34,38 @@ inline long element_of(const ElementArguments::Input& input, long i) {
 
 // What follows is unrolled by folds, so that all values of a region stay in registers.
 
-/// Where the inputs of a piece lie: data[k][j] for element j. Uniform ones are broadcast once.
+/// Where numbers lie that may be narrow.
+template <bool narrow>
+using Numbers = std::conditional_t<narrow, bfloat16, float>;
+template <Wiring wiring, int k>
+[[gnu::always_inline]] inline auto* input_numbers(const float* data) {
+  return reinterpret_cast<const Numbers<wiring.input_is_narrow(k)>*>(data);
+}
+template <Wiring wiring, int k>
+[[gnu::always_inline]] inline auto* output_numbers(float* data) {
+  return reinterpret_cast<Numbers<wiring.output_is_narrow(k)>*>(data);
+}
+
+/// Where input k of the piece at i lies: element j at [j], if it is not uniform.
+template <Wiring wiring, int k>
+[[gnu::always_inline]] inline const float* find_input(const ElementArguments& arguments, long i) {
+  const ElementArguments::Input& input = arguments.inputs[k];
+  return reinterpret_cast<const float*>(input_numbers<wiring, k>(input.data) + element_of(input, i) -
+                                        (wiring.uniform[k] ? 0 : i));
+}
+
+/// Where the inputs of a piece lie. Uniform ones are broadcast once.
 template <Wiring wiring, int... K>
 [[gnu::always_inline]] inline void find_inputs(const ElementArguments& arguments, long i, const float** data,
                                                Vector* inputs, std::integer_sequence<int, K...>) {
-  ((data[K] = arguments.inputs[K].data + element_of(arguments.inputs[K], i) - (wiring.uniform[K] ? 0 : i)), ...);
-  ((inputs[K] = wiring.uniform[K] ? broadcast<Vector>(*data[K]) : Vector{}), ...);
+  ((data[K] = find_input<wiring, K>(arguments, i)), ...);
+  ((inputs[K] = wiring.uniform[K] ? broadcast<Vector>(*input_numbers<wiring, K>(data[K])) : Vector{}), ...);
 }
 
 template <Wiring wiring, int... K>
 [[gnu::always_inline]] inline void load_inputs(const float* const* data, const Vector* uniform, long j, int lanes,
                                                Vector* inputs, std::integer_sequence<int, K...>) {
-  ((inputs[K] = wiring.uniform[K] ? uniform[K] : load_lanes(data[K] + j, lanes)), ...);
+  ((inputs[K] = wiring.uniform[K] ? uniform[K] : load_lanes(input_numbers<wiring, K>(data[K]) + j, lanes)), ...);
 }
 
 /// Output k of a region.
@@ -60,7 +80,7 @@ template <Wiring wiring, int k>
 template <Wiring wiring, int... K>
 [[gnu::always_inline]] inline void store_outputs(const Vector* inputs, const Vector* values, float* const* outputs,
                                                  long j, int lanes, std::integer_sequence<int, K...>) {
-  ((store_lanes(outputs[K] + j, output_of<wiring, K>(inputs, values), lanes)), ...);
+  ((store_lanes(output_numbers<wiring, K>(outputs[K]) + j, output_of<wiring, K>(inputs, values), lanes)), ...);
 }
 
 /// The region at the elements j … j + lanes - 1: stores its outputs, or returns what is to be summed.

@@ -1,15 +1,17 @@
 #pragma once
 
-#include "tenet/core/vector.hpp"
+#include "tenet/core/bfloat16.hpp"
 
-/// Runs of floats as vectors, of which the last may be shorter.
+/// Runs of numbers, `float` or `bfloat16`, as vectors, of which the last may be shorter.
 namespace tenet::cpu::detail {
 
-[[gnu::always_inline]] inline Vector load_lanes(const float* from, int lanes) {
+template <class Number>
+[[gnu::always_inline]] inline Vector load_lanes(const Number* from, int lanes) {
   return lanes == vector_width ? load(from) : load_partial(from, lanes);
 }
 
-[[gnu::always_inline]] inline void store_lanes(float* to, Vector value, int lanes) {
+template <class Number>
+[[gnu::always_inline]] inline void store_lanes(Number* to, Vector value, int lanes) {
   if (lanes == vector_width) {
     store(to, value);
   } else {

@@ -6,6 +6,20 @@
 /// Element-wise regions and sums on the reference device: one element after the other.
 namespace tenet::reference {
 
+namespace detail {
+
+inline float read(const float* data, long i, bool narrow) {
+  return narrow ? static_cast<float>(reinterpret_cast<const bfloat16*>(data)[i]) : data[i];
+}
+inline void write(float* data, long i, float value, bool narrow) {
+  if (narrow)
+    reinterpret_cast<bfloat16*>(data)[i] = bfloat16(value);
+  else
+    data[i] = value;
+}
+
+}  // namespace detail
+
 template <Role role, Wiring wiring, auto... functions>
 void element_range(const ElementArguments& arguments, long first, long last, long stride, long repeat,
                    float* accumulator) {
@@ -15,14 +29,15 @@ void element_range(const ElementArguments& arguments, long first, long last, lon
       float inputs[wiring.inputs > 0 ? wiring.inputs : 1]{}, values[sizeof...(functions) + 1]{};
       for (int k = 0; k < wiring.inputs; ++k) {
         const ElementArguments::Input& input = arguments.inputs[k];
-        inputs[k] = input.data[input.count ? at / input.inner % input.count : at];
+        const long element = input.count ? at / input.inner % input.count : at;
+        inputs[k] = detail::read(input.data, element, wiring.input_is_narrow(k));
       }
       tenet::detail::evaluate_region<wiring, functions...>(inputs, values);
       for (int k = 0; k < wiring.outputs; ++k) {
         const int output = wiring.output[k];
         const float value = output >= 0 ? values[output] : inputs[-1 - output];
         if constexpr (role == Role::store)
-          arguments.outputs[k][at] = value;
+          detail::write(arguments.outputs[k], at, value, wiring.output_is_narrow(k));
         else
           accumulator[role == Role::sum_rows ? i - first : 0] += value;
       }

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <tenet/core/vector.hpp>
+
+/// Numbers of two bytes: the upper half of a `float`, so the same range with 8 binary digits. They are stored, never
+/// computed with: loading one gives a `float`, storing rounds to the nearest, ties to even.
+namespace tenet {
+
+struct bfloat16 {
+  std::uint16_t bits = 0;
+
+  bfloat16() = default;
+  explicit constexpr bfloat16(float value) : bits(rounded(value)) {}
+  constexpr operator float() const { return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16); }
+
+ private:
+  /// Half of the last place is added, a little less where the number is even; NaN would become a number.
+  static constexpr std::uint16_t rounded(float value) {
+    const auto whole = __builtin_bit_cast(std::uint32_t, value);
+    if (value != value) return static_cast<std::uint16_t>(whole >> 16 | 0x40);
+    return static_cast<std::uint16_t>((whole + 0x7fff + (whole >> 16 & 1)) >> 16);
+  }
+};
+static_assert(sizeof(bfloat16) == 2);
+
+namespace detail {
+
+typedef std::uint32_t Words __attribute__((vector_size(4 * vector_width)));
+typedef std::uint16_t HalfWords __attribute__((vector_size(2 * vector_width)));
+
+// With AVX-512 the instructions themselves: g++ 12 halves these vectors.
+inline Words widened(HalfWords bits) {
+#if defined(__AVX512F__)
+  Words words;
+  asm("vpmovzxwd %1, %0" : "=v"(words) : "v"(bits));
+  return words;
+#else
+  return __builtin_convertvector(bits, Words);
+#endif
+}
+inline HalfWords narrowed(Words words) {
+#if defined(__AVX512F__)
+  HalfWords bits;
+  asm("vpmovdw %1, %0" : "=v"(bits) : "v"(words));
+  return bits;
+#else
+  return __builtin_convertvector(words, HalfWords);
+#endif
+}
+
+}  // namespace detail
+
+inline Vector load(const bfloat16* from) {
+  detail::HalfWords bits;
+  __builtin_memcpy(&bits, from, sizeof bits);
+  return (Vector)(detail::widened(bits) << 16);
+}
+
+/// The first `count` lanes, zero in the others; memory beyond them is not read.
+inline Vector load_partial(const bfloat16* from, int count) {
+  bfloat16 lanes[vector_width]{};
+  for (int i = 0; i < count; ++i) lanes[i] = from[i];
+  return load(lanes);
+}
+
+inline void store(bfloat16* to, Vector value) {
+  const auto whole = (detail::Words)value;
+  const detail::Words number = (whole + 0x7fff + (whole >> 16 & 1)) >> 16, nan = whole >> 16 | 0x40;
+  const detail::HalfWords bits = detail::narrowed(value == value ? number : nan);
+  __builtin_memcpy(static_cast<void*>(to), &bits, sizeof bits);
+}
+
+/// The first `count` lanes; memory beyond them is not written.
+inline void store_partial(bfloat16* to, Vector value, int count) {
+  bfloat16 lanes[vector_width];
+  store(lanes, value);
+  for (int i = 0; i < count; ++i) to[i] = lanes[i];
+}
+
+}  // namespace tenet

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <tenet/graph/fusion.hpp>
+
+namespace tenet {
+
+/// In which element type each value lies in memory.
+template <int Nodes>
+struct Storage {
+  DType dtype[Nodes]{};
+  static constexpr bool is_narrow(DType type) { return type == DType::bfloat16; }
+};
+
+/// Whether values that have a batch are kept as `bfloat16`: the kernels say so, see `InPrecision`.
+template <class Kernels>
+inline constexpr bool keeps_narrow_values = requires { typename Kernels::Activation; };
+
+/// Chooses the storage of every value. In mixed precision the values of samples, activations and their gradients, take
+/// half the memory; everything is computed as `float`, and rounded where it is stored. Parameters, statistics, sums
+/// over the batch and the program's results stay `float`, as do losses and what an operation says is kept whole.
+template <class G>
+constexpr auto choose_storage(const G& graph, const Fusion<G::count>& fusion) {
+  Storage<G::count> storage;
+  for (int i = 0; i < G::count; ++i) storage.dtype[i] = graph.nodes[i].type->dtype;
+  if constexpr (keeps_narrow_values<typename G::Context::Device>) {
+    for (int i = 0; i < G::count; ++i) {
+      const auto& node = graph.nodes[i];
+      if (node.operation == nullptr || !fusion.stored[i] || fusion.absorbed[i]) continue;
+      if (node.operation->kind == Kind::reduction || node.operation->full_precision) continue;
+      if (node.type->batched && node.type->size() > 1 && node.type->dtype == DType::float32)
+        storage.dtype[i] = DType::bfloat16;
+    }
+    for (int i = 0; i < G::output_count; ++i)
+      if (graph.outputs[i].destination == Destination::result) {
+        const int value = fusion.value[graph.outputs[i].node];
+        storage.dtype[value] = graph.nodes[value].type->dtype;
+      }
+  }
+  return storage;
+}
+
+}  // namespace tenet

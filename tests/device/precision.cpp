@@ -1,0 +1,88 @@
+#include "tenet/device/precision.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <tenet/device/reference.hpp>
+#include <tenet/optim/sgd.hpp>
+#include <tenet/train/trainer.hpp>
+
+#include "../support/network.hpp"
+#include "../support/networks.hpp"
+
+using namespace tenet;
+
+namespace {
+
+/// |a - b| / |b|
+double distance(std::span<const float> a, std::span<const float> b) {
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += (static_cast<double>(a[i]) - b[i]) * (static_cast<double>(a[i]) - b[i]);
+    size += static_cast<double>(b[i]) * b[i];
+  }
+  return std::sqrt(difference / size);
+}
+
+/// Gradients and loss in mixed precision are those in single precision, rounded: neither equal nor far from them.
+template <class Net, class Loss, class Input, class Device>
+void check_rounding(int batch = 5) {
+  using Single = Trainer<Net, Loss, Sgd, Input, Device>;
+  using Mixed = Trainer<Net, Loss, Sgd, Input, Device, BFloat16>;
+  static_assert(Mixed::Training::plan.conversion_count > 0 && Single::Training::plan.conversion_count == 0);
+  Single single{{.learning_rate = 0}, 3};
+  Mixed mixed{{.learning_rate = 0}, 3};
+  std::vector<typename Input::Element> inputs;
+  for (const float x : network::numbers(batch * Input::size, 1))
+    inputs.push_back(static_cast<typename Input::Element>(std::is_integral_v<typename Input::Element> ? 4 + 3 * x : x));
+  std::vector<typename Single::TargetElement> targets(static_cast<std::size_t>(batch * Single::Target::size));
+  for (std::size_t i = 0; i < targets.size(); ++i) targets[i] = static_cast<typename Single::TargetElement>(i % 3);
+  const float expected = single.step(inputs.data(), targets.data(), batch).loss;
+  const float found = mixed.step(inputs.data(), targets.data(), batch).loss;
+  CHECK(found != expected);
+  CHECK(found == Approx(expected).epsilon(0.01));
+  const auto count = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
+  const double apart = distance({mixed.gradients(), count}, {single.gradients(), count});
+  CHECK(apart > 1e-5);
+  CHECK(apart < 0.02);
+}
+
+}  // namespace
+
+TEST_CASE("gradients in mixed precision are those in single precision, rounded", "[precision]") {
+  check_rounding<networks::Residual, CrossEntropy, Image<2, 6, 5>, Reference>();
+  check_rounding<networks::Residual, CrossEntropy, Image<2, 6, 5>, Cpu<0, 2>>();
+  check_rounding<networks::Transformer, CrossEntropy, Tokens<12>, Cpu<0, 2>>();
+  check_rounding<networks::Drawn<3>, MeanSquaredError, Batched<3, 4>, Reference>();
+  check_rounding<networks::Drawn<5>, MeanSquaredError, Batched<3, 4>, Cpu<0, 2>>();
+}
+
+TEST_CASE("both devices round the same values", "[precision]") {
+  // Sums of a few small numbers are exact in any order, so that both devices store the same bits.
+  using Net =
+      Sequential<Conv2d<2, 4, 3, Padding<1>>, ReLU, MaxPool2d<2>, Conv2d<4, 5, 3>, Tanh, Flatten, Linear<20, 3>>;
+  using Input = Image<2, 8, 8>;
+  Model<Net, Input, Reference, BFloat16> reference(1);
+  Model<Net, Input, Cpu<0, 2>, BFloat16> cpu(1);
+  Model<Net, Input, Reference> single(1);
+  for (const std::string& name : reference.weights().names())
+    for (std::size_t i = 0; i < reference.weights()[name].size(); ++i) {
+      const float value = static_cast<float>(static_cast<int>(i * 7 % 5) - 2) / 4;
+      reference.weights()[name][i] = cpu.weights()[name][i] = single.weights()[name][i] = value;
+    }
+  network::Floats inputs(128 * 3);
+  for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = static_cast<float>(static_cast<int>(i * 5 % 11) - 5) / 16;
+  const auto a = reference(inputs.data(), 3), b = cpu(inputs.data(), 3), c = single(inputs.data(), 3);
+  CHECK(distance(a, b) < 1e-3);
+  CHECK(distance(a, c) > 1e-5);
+  CHECK(distance(a, c) < 0.02);
+}
+
+TEST_CASE("one sample of a small network is computed in single precision", "[precision]") {
+  using Net = Sequential<Linear<6, 16>, Tanh, Linear<16, 3>>;
+  Model<Net, Features<6>, Cpu<0, 1>, BFloat16> mixed(2);
+  Model<Net, Features<6>, Cpu<0, 1>> single(2);
+  const auto x = network::numbers(12);
+  const auto one = mixed(x.data(), 1), expected = single(x.data(), 1);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(one[i] == expected[i]);
+  CHECK(distance(mixed(x.data(), 2), single(x.data(), 2)) > 1e-5);
+}
