@@ -107,21 +107,30 @@ struct WeightGradientTransform {
   }
 };
 
+// The lines of a tile are unrolled by folds: as loops over arrays they went through memory, four times as slow.
+
+/// One line: get(i) gives a vector of it, put(i, vector) takes one of the transformed.
+template <class Transform, class Get, class Put, int... From, int... To>
+[[gnu::always_inline]] inline void transform_line(const Get& get, const Put& put, std::integer_sequence<int, From...>,
+                                                  std::integer_sequence<int, To...>) {
+  const Vector from[] = {get(From)...};
+  Vector to[sizeof...(To)];
+  Transform::apply(from, to);
+  (put(To, to[To]), ...);
+}
+
 /// Both directions of a tile: get(i, j) gives a vector of the tile, put(i, j, vector) takes one of the transformed.
 template <class Transform, class Get, class Put>
-[[gnu::always_inline]] inline void transform_tile(Get&& get, Put&& put) {
-  constexpr int from = Transform::from_size, to = Transform::to_size;
-  Vector half[to][from], line[6];
-  for (int j = 0; j < from; ++j) {
-    Vector column[from];
-    for (int i = 0; i < from; ++i) column[i] = get(i, j);
-    Transform::apply(column, line);
-    for (int i = 0; i < to; ++i) half[i][j] = line[i];
-  }
-  for (int i = 0; i < to; ++i) {
-    Transform::apply(half[i], line);
-    for (int j = 0; j < to; ++j) put(i, j, line[j]);
-  }
+[[gnu::always_inline]] inline void transform_tile(const Get& get, const Put& put) {
+  constexpr std::make_integer_sequence<int, Transform::from_size> from{};
+  constexpr std::make_integer_sequence<int, Transform::to_size> to{};
+  Vector half[Transform::to_size][Transform::from_size];
+  for (int j = 0; j < Transform::from_size; ++j)
+    transform_line<Transform>([&](int i) { return get(i, j); }, [&](int i, Vector value) { half[i][j] = value; }, from,
+                              to);
+  for (int i = 0; i < Transform::to_size; ++i)
+    transform_line<Transform>([&](int j) { return half[i][j]; }, [&](int j, Vector value) { put(i, j, value); }, from,
+                              to);
 }
 
 constexpr long larger(long a, long b) { return a > b ? a : b; }
@@ -201,8 +210,8 @@ struct WinogradCut {
 
 /// One image channels-last, of which rows [first_row, last_row) are in memory.
 struct WinogradImage {
-  const float* data;  // of row 0, which may lie before the memory
-  long channels, height, width;
+  const float* data;             // of row 0, which may lie before the memory
+  long channels, height, width;  // of whole vectors of channels
 
   /// Transforms the tile whose first pixel is (y, x), zero outside the image; to `tile` of `to`.
   template <class Transform>
@@ -220,12 +229,8 @@ struct WinogradImage {
       float* const target = to + tiles.at(panel, tile) - first;
       const long point_step = tiles.point_step(panel);
       for (long c = first; c < last; c += vector_width) {
-        const int lanes = static_cast<int>(smaller(vector_width, channels - c));
         transform_tile<Transform>(
-            [&](int i, int j) {
-              const float* from = pixels[i * size + j] + c;
-              return lanes == vector_width ? load(from) : load_partial(from, lanes);
-            },
+            [&](int i, int j) { return load(pixels[i * size + j] + c); },
             [&](int i, int j, Vector value) { store(target + (i * winograd_in + j) * point_step + c, value); });
       }
     }
@@ -255,9 +260,10 @@ inline long tiles_of(const WinogradCut& cut, long block, long batch) {
 
 /// Floats to hold the rows that a unit reads or writes, channels-last, and a pixel of zeros.
 constexpr long staging_winograd(const Conv2dGeometry& g, long rows) {
-  const long in = smaller(g.height, winograd_out * rows + 2) * g.width * g.channels;
-  const long out = smaller(g.out_height(), winograd_out * rows) * g.out_width() * g.out_channels;
-  return round_up(larger(in, out) + larger(g.channels, g.out_channels) + 16, 16);
+  const long channels = round_up(g.channels, vector_width), out_channels = round_up(g.out_channels, vector_width);
+  const long in = smaller(g.height, winograd_out * rows + 2) * g.width * channels;
+  const long out = smaller(g.out_height(), winograd_out * rows) * g.out_width() * out_channels;
+  return round_up(larger(in, out) + larger(channels, out_channels), 16);
 }
 
 /// Transforms the tiles of a unit of `input`, or with `ResultGradientTransform` those of the gradient of the result
@@ -268,14 +274,15 @@ void transform_unit(long channels, long height, long width, long padding, const 
   const long y0 = winograd_out * unit.row - padding;
   const long first = y0 > 0 ? y0 : 0;
   const long last = smaller(height, y0 + winograd_out * (unit.rows - 1) + Transform::from_size);
+  const long row = round_up(channels, vector_width);
   float* const zeros = staging;
-  float* const rows = staging + round_up(channels, 16);
-  fill_floats(zeros, 0, channels);
+  float* const rows = staging + row;
+  fill_floats(zeros, 0, row);
   if (last > first) {
     transpose_vectors(images + unit.sample * channels * height * width + first * width, height * width, channels,
-                      (last - first) * width, rows, channels);
+                      (last - first) * width, rows, row);
   }
-  const WinogradImage image{rows - first * width * channels, channels, height, width};
+  const WinogradImage image{rows - first * width * row, row, height, width};
   long tile = unit.tile;
   for (long i = 0; i < unit.rows; ++i) {
     for (long j = 0; j < tiles_x; ++j, ++tile) {
@@ -289,32 +296,26 @@ inline void write_unit(const Conv2dGeometry& g, const WinogradUnit& unit, const 
                        float* result, float* staging, Epilogue epilogue) {
   const long channels = g.out_channels, height = g.out_height(), width = g.out_width();
   const long y0 = winograd_out * unit.row, rows = smaller(winograd_out * unit.rows, height - y0);
+  const long row = round_up(channels, vector_width);
   const long point_step = tiles.point_step(0);
   long tile = unit.tile;
   for (long y = 0; y < rows; y += winograd_out) {
     for (long x = 0; x < width; x += winograd_out, ++tile) {
       const long valid_y = smaller(winograd_out, rows - y), valid_x = smaller(winograd_out, width - x);
       const float* const source = from + tiles.at(0, tile);
-      float* const target = staging + (y * width + x) * channels;
+      float* const target = staging + (y * width + x) * row;
       for (long c = 0; c < channels; c += vector_width) {
-        const int lanes = static_cast<int>(smaller(vector_width, channels - c));
         transform_tile<ResultTransform>(
             [&](int i, int j) { return load(source + (i * winograd_in + j) * point_step + c); },
             [&](int i, int j, Vector value) {
-              if (i >= valid_y || j >= valid_x) return;
-              float* const to = target + (i * width + j) * channels + c;
-              if (lanes == vector_width) {
-                store(to, value);
-              } else {
-                store_partial(to, value, lanes);
-              }
+              if (i < valid_y && j < valid_x) store(target + (i * width + j) * row + c, value);
             });
       }
     }
   }
   const long plane = height * width, first = unit.sample * g.result_size() + y0 * width, count = rows * width;
   for (long o = 0; o < channels; o += 16) {  // few streams of writes at a time
-    transpose_vectors(staging + o, channels, count, smaller(16, channels - o), result + first + o * plane, plane);
+    transpose_vectors(staging + o, row, count, smaller(16, channels - o), result + first + o * plane, plane);
   }
   if (count == plane) {
     epilogue(first, first + g.result_size());
