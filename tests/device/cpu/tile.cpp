@@ -53,6 +53,23 @@ TEST_CASE("a packing tile multiplies and keeps the rows that it read", "[cpu][ti
   }
 }
 
+TEST_CASE("tiles that fetch ahead give the same bits", "[cpu][tile]") {
+  const std::vector<float> next(3000, 1);
+  for (long rows = 1; rows <= 4 * wide_rows; ++rows)
+    for (int vectors = 1; vectors <= wide_vectors; ++vectors)
+      for (long inner : {0L, 1L, 40L})
+        for (const long count : {0L, 1L, 3000L}) {
+          CAPTURE(rows, vectors, inner, count);
+          const long columns = vectors * tenet::vector_width, a_row = inner + 3, c_row = columns + 7;
+          const auto a = random_floats(rows * a_row, 1), b = random_floats((inner + 1) * columns, 2);
+          std::vector<float> expected(static_cast<std::size_t>(rows * c_row), 3), found = expected;
+          tiles(rows, vectors, inner, a.data(), a_row, 1, b.data(), columns, expected.data(), c_row, true);
+          tiles_fetching(rows, vectors, inner, a.data(), a_row, b.data(), columns, found.data(), c_row, true,
+                         {next.data(), count});
+          CHECK(found == expected);
+        }
+}
+
 TEST_CASE("the sums of a tile fit into the vector registers", "[cpu][tile]") {
   // Sums, a row of the right operand and one number of the left: 28 of 32 registers, or all of 16.
   constexpr int registers = tile_rows * tile_vectors + tile_vectors + 1;

@@ -1,6 +1,7 @@
 #include "tenet/device/cpu/winograd.hpp"
 
 #include "../../support/convolutions.hpp"
+#include "tenet/device/cpu/prepared_patches.hpp"
 #include "tenet/device/reference/conv2d.hpp"
 
 namespace {
@@ -35,6 +36,29 @@ TEST_CASE("Winograd convolutions agree with the reference", "[cpu][winograd]") {
       for (std::size_t i = 0; i < at_once.size(); ++i) REQUIRE(std::fabs(at_once[i] - two_steps[i]) < 1e-3f);
     }
   });
+}
+
+TEST_CASE("Winograd convolutions transform packed weights where they use them", "[cpu][winograd]") {
+  auto check = [](const Conv2dGeometry& g, int batch) {
+    const auto input = random_floats(batch * g.input_size(), 1), weight = random_floats(g.weight_size(), 2);
+    std::vector<float> packed(static_cast<std::size_t>(tenet::cpu::prepared_patches_weight(g)));
+    tenet::cpu::run_prepare_patches_weight(pool(1), g, weight.data(), packed.data());
+    const double error = convolutions::relative_error(
+        batch * g.result_size(),
+        [&](auto& executor, float* to) { run_conv2d(executor, g, batch, input.data(), weight.data(), to); },
+        [&](Workers& workers, float* to) {
+          run_winograd_conv2d_packed(workers, g, batch, input.data(), packed.data(), to);
+        });
+    CHECK(error < 1e-5);
+    if (batch < 3)
+      convolutions::check_epilogue(batch * g.result_size(), [&](Workers& workers, float* to, tenet::Epilogue epilogue) {
+        run_winograd_conv2d_packed(workers, g, batch, input.data(), packed.data(), to, epilogue);
+      });
+  };
+  convolutions::for_each(convolutions::by_winograd, {1, 2, 3, 33}, check);
+  // Weights in the workspace, blocks of two rows of tiles; weights where they are used, the last part of 2 channels.
+  for (const int batch : {1, 3}) check({64, 28, 28, 64, 3, 3, 1, 1}, batch);
+  for (const int batch : {1, 2, 13}) check({130, 9, 9, 144, 3, 3, 1, 1}, batch);
 }
 
 TEST_CASE("Winograd gradients by the input agree with the reference", "[cpu][winograd]") {

@@ -33,6 +33,10 @@ struct PatchRows {
   constexpr long floats(const Conv2dGeometry& g) const { return group * g.positions() * row_floats; }
 };
 
+/// Taps that are multiplied at once: few, as the first-level cache holds their weights beside those fetched next, which
+/// lie behind them. Weights of a large network come from memory, each once.
+inline constexpr long prepared_terms = 64;
+
 /// Rows of the padded image that `rows_per_part` rows of results read, channels last.
 constexpr long staged_rows(const Conv2dGeometry& g, long result_rows) {
   return (result_rows - 1) * g.stride + g.kernel_height;
@@ -121,10 +125,11 @@ inline void run_conv2d_prepared_patches(Workers& workers, const Conv2dGeometry& 
       const long count = smaller(cut.block, rows - row0), first = panels.first(panel), width = panels.width(panel);
       const float* const weights = prepared + first * g.taps();
       float* const sums = workers.scratch(worker);
-      for (long k0 = 0; k0 < g.taps(); k0 += most_terms) {
-        const long terms = smaller(most_terms, g.taps() - k0);
-        tiles(count, static_cast<int>(width / vector_width), terms, patches + row0 * cut.row_floats + k0,
-              cut.row_floats, 1, weights + k0 * width, width, sums, width, k0 > 0);
+      for (long k0 = 0; k0 < g.taps(); k0 += prepared_terms) {
+        const long terms = smaller(prepared_terms, g.taps() - k0);
+        const float* const right = weights + k0 * width;
+        tiles_fetching(count, static_cast<int>(width / vector_width), terms, patches + row0 * cut.row_floats + k0,
+                       cut.row_floats, right, width, sums, width, k0 > 0, {right + terms * width, terms * width});
       }
       const long present = smaller(width, g.out_channels - first);
       for (long row = row0; row < row0 + count;) {  // one sample after the other

@@ -72,10 +72,20 @@ template <int... J>
   (__builtin_prefetch(c + J * vector_width, 1), ...);
 }
 
-/// `tile`; if `packs`, the vectors of b are written to `packed`, one row after the other.
-template <int Rows, int Vectors, bool packs>
+/// What a tile does besides for each row of b.
+enum class TileTask {
+  none,
+  pack,   ///< writes its vectors to `packed`, one row after the other
+  fetch,  ///< fetches up to two cache lines, the next `ahead_step` floats from `ahead` on
+};
+
+/// `tile`, and a task besides.
+template <int Rows, int Vectors, TileTask besides = TileTask::none>
 [[gnu::always_inline]] inline void multiply_tile(long inner, const float* a, long a_row, long a_step, const float* b,
-                                                 long b_step, float* c, long c_row, bool accumulate, float* packed) {
+                                                 long b_step, float* c, long c_row, bool accumulate,
+                                                 [[maybe_unused]] float* packed = nullptr,
+                                                 [[maybe_unused]] const float* ahead = nullptr,
+                                                 [[maybe_unused]] long ahead_step = 0) {
   constexpr std::make_integer_sequence<int, Rows> rows{};
   constexpr std::make_integer_sequence<int, Vectors> vectors{};
   Vector sum[Rows][Vectors] = {};
@@ -85,9 +95,14 @@ template <int Rows, int Vectors, bool packs>
     for (long k = i < Rows ? part : inner - Rows * part; k > 0; --k, a += a_step, b += b_step) {
       Vector right[Vectors];
       load_right(b, right, vectors);
-      if constexpr (packs) {
+      if constexpr (besides == TileTask::pack) {
         store_row(packed, right, vectors);
         packed += Vectors * vector_width;
+      }
+      if constexpr (besides == TileTask::fetch) {
+        __builtin_prefetch(ahead);
+        __builtin_prefetch(ahead + 16);
+        ahead += ahead_step;
       }
       multiply_rows<Vectors>(a, a_row, right, sum, rows);
     }
@@ -100,13 +115,21 @@ template <int Rows, int Vectors, bool packs>
 template <int Rows, int Vectors>
 void tile(long inner, const float* a, long a_row, long a_step, const float* b, long b_step, float* c, long c_row,
           bool accumulate) {
-  multiply_tile<Rows, Vectors, false>(inner, a, a_row, a_step, b, b_step, c, c_row, accumulate, nullptr);
+  multiply_tile<Rows, Vectors>(inner, a, a_row, a_step, b, b_step, c, c_row, accumulate);
 }
 
 /// The highest tile of wide_vectors; what it reads of b is kept in `packed` for the tiles below it.
 inline void packing_tile(long inner, const float* a, long a_row, const float* b, long b_step, float* c, long c_row,
                          bool accumulate, float* packed) {
-  multiply_tile<wide_rows, wide_vectors, true>(inner, a, a_row, 1, b, b_step, c, c_row, accumulate, packed);
+  multiply_tile<wide_rows, wide_vectors, TileTask::pack>(inner, a, a_row, 1, b, b_step, c, c_row, accumulate, packed);
+}
+
+/// A tile of wide_vectors that fetches what is multiplied next.
+template <int Rows>
+void fetching_tile(long inner, const float* a, long a_row, const float* b, long b_step, float* c, long c_row,
+                   bool accumulate, const float* ahead, long ahead_step) {
+  multiply_tile<Rows, wide_vectors, TileTask::fetch>(inner, a, a_row, 1, b, b_step, c, c_row, accumulate, nullptr,
+                                                     ahead, ahead_step);
 }
 
 using Tile = void (*)(long, const float*, long, long, const float*, long, float*, long, bool);
@@ -139,6 +162,32 @@ inline void tiles(long rows, int vectors, long inner, const float* a, long a_row
     c += height * c_row;
     rows -= height;
   }
+}
+
+/// Floats that are multiplied next.
+struct Ahead {
+  const float* from = nullptr;
+  long count = 0;
+};
+
+/// `tiles` whose right operand comes from a far memory, as the weights of a large network do: those `ahead` are fetched
+/// meanwhile, spread over the tiles' steps. Reading and multiplying then take as long as the longer one.
+inline void tiles_fetching(long rows, int vectors, long inner, const float* a, long a_row, const float* b, long b_step,
+                           float* c, long c_row, bool accumulate, Ahead ahead) {
+  const long steps = (rows - 4 + wide_rows) / wide_rows * inner;  // of the tiles of 4 rows and more
+  if (vectors == wide_vectors && steps > 0 && ahead.count > 0) {
+    const long even = (ahead.count + steps - 1) / steps, step = even < 32 ? even : 32;
+    while (rows >= 4) {
+      const long height = rows >= wide_rows && rows != 8 ? wide_rows : 4;
+      (height == 4 ? fetching_tile<4> : fetching_tile<wide_rows>)(inner, a, a_row, b, b_step, c, c_row, accumulate,
+                                                                  ahead.from, step);
+      a += height * a_row;
+      c += height * c_row;
+      rows -= height;
+      ahead.from += inner * step;
+    }
+  }
+  tiles(rows, vectors, inner, a, a_row, 1, b, b_step, c, c_row, accumulate);
 }
 
 }  // namespace tenet::cpu::detail

@@ -62,12 +62,27 @@ inline void transform_weights(const Conv2dGeometry& g, const float* weight, bool
 /// The products of one point with one panel of weights: to [tiles, width] = (or +=) from [tiles, terms] * weights
 /// [terms, width], where `from` and `to` are those of the first tile.
 inline void multiply_tiles(long terms, long width, long count, const float* from, const WinogradTiles& from_tiles,
-                           const float* weights, float* to, const WinogradTiles& to_tiles, bool accumulate) {
+                           const float* weights, float* to, const WinogradTiles& to_tiles, bool accumulate,
+                           Ahead ahead) {
   const long from_step = from_tiles.group_step(0), from_row = from_tiles.row_step(0);
   const long to_step = to_tiles.group_step(0), to_row = to_tiles.row_step(0);
-  for (; count > 0; count -= from_tiles.group, from += from_step, to += to_step) {
-    tiles(smaller(from_tiles.group, count), static_cast<int>(width / vector_width), terms, from, from_row, 1, weights,
-          width, to, to_row, accumulate);
+  ahead.count = blocks_of(ahead.count, blocks_of(count, from_tiles.group));
+  for (; count > 0; count -= from_tiles.group, from += from_step, to += to_step, ahead.from += ahead.count) {
+    tiles_fetching(smaller(from_tiles.group, count), static_cast<int>(width / vector_width), terms, from, from_row,
+                   weights, width, to, to_row, accumulate, ahead);
+  }
+}
+
+/// The same of weights that are packed as `run_prepare_patches_weight` does: `panel` are those to result channels
+/// [first, first + width), [9, channels, width].
+inline void transform_packed_weights(const Conv2dGeometry& g, const float* panel, long width, long k0, long terms,
+                                     float* to, long step) {
+  const long tap = g.channels * width;
+  const float* from = panel + k0 * width;
+  for (long i = 0; i < terms * width; i += vector_width, from += vector_width, to += vector_width) {
+    transform_tile<WeightTransform>(
+        [&](int u, int v) { return load(from + (u * 3 + v) * tap); },
+        [&](int u, int v, Vector value) { store(to + (u * winograd_in + v) * step, value); });
   }
 }
 
@@ -75,17 +90,37 @@ inline void multiply_tiles(long terms, long width, long count, const float* from
 inline constexpr long winograd_weight_channels = 64,
                       winograd_weight_block = winograd_weight_channels * wide_columns + 16;
 
+/// Weights that are transformed where they are used: as they are, or `packed`.
+struct WinogradSource {
+  const float* weight;
+  bool exchange, packed;
+
+  void transform(const Conv2dGeometry& g, long first, long width, long k0, long terms, float* to, long step) const {
+    if (packed)
+      transform_packed_weights(g, weight + first * g.taps(), width, k0, terms, to, step);
+    else
+      transform_weights(g, weight, exchange, first, width, k0, terms, to, step);
+  }
+  /// What is read next while the products of one point with channels from `k0` on run: a quarter of the next ones' tap.
+  Ahead ahead(const Conv2dGeometry& g, long first, long width, long k0, long point) const {
+    if (!packed) return {};
+    const long next = k0 + winograd_weight_channels, part = winograd_weight_channels * width / 4;
+    const long row = next < g.channels ? next : 9L * g.channels;  // of this panel, or the next one
+    return {weight + first * g.taps() + (point / 4 * g.channels + row) * width + point % 4 * part, part};
+  }
+};
+
 /// The products of one panel at all points, with weights transformed on the way into `scratch`.
 inline void multiply_weights(const Conv2dGeometry& g, long first, long width, long count, const float* from,
-                             const WinogradTiles& from_tiles, const float* weight, bool exchange, float* to,
+                             const WinogradTiles& from_tiles, const WinogradSource& source, float* to,
                              const WinogradTiles& to_tiles, float* scratch) {
   for (long k0 = 0; k0 < g.channels; k0 += winograd_weight_channels) {
     const long terms = smaller(winograd_weight_channels, g.channels - k0);
-    transform_weights(g, weight, exchange, first, width, k0, terms, scratch, winograd_weight_block);
+    source.transform(g, first, width, k0, terms, scratch, winograd_weight_block);
     for (long point = 0; point < winograd_products; ++point) {
       multiply_tiles(terms, width, count, from + point * from_tiles.point_step(0) + k0, from_tiles,
                      scratch + point * winograd_weight_block, to + point * to_tiles.point_step(0) + first, to_tiles,
-                     k0 > 0);
+                     k0 > 0, source.ahead(g, first, width, k0, point));
     }
   }
 }
@@ -94,34 +129,39 @@ inline void multiply_weights(const Conv2dGeometry& g, long first, long width, lo
 inline void multiply_point(const Conv2dGeometry& g, long point, long count, const float* from,
                            const WinogradTiles& from_tiles, const float* transformed, float* to,
                            const WinogradTiles& to_tiles) {
-  const WinogradPanels panels(g.out_channels);
+  const PanelCut panels(g.out_channels);
   const float* const weights = transformed + point * winograd_weight_step(g);
   for (long panel = 0; panel < panels.count; ++panel) {
     const long first = panels.first(panel), width = panels.width(panel);
     for (long k0 = 0; k0 < g.channels; k0 += block_inner) {
-      multiply_tiles(smaller(block_inner, g.channels - k0), width, count, from + point * from_tiles.point_step(0) + k0,
-                     from_tiles, weights + first * g.channels + k0 * width, to + point * to_tiles.point_step(0) + first,
-                     to_tiles, k0 > 0);
+      const long terms = smaller(block_inner, g.channels - k0);
+      const float* const right = weights + first * g.channels + k0 * width;
+      multiply_tiles(terms, width, count, from + point * from_tiles.point_step(0) + k0, from_tiles, right,
+                     to + point * to_tiles.point_step(0) + first, to_tiles, k0 > 0,
+                     {right + terms * width, terms * width});
     }
   }
 }
 
-/// How a convolution is run: blocks of tiles that fit the second-level cache, one a task; or, where weights are large
-/// or blocks few, larger ones that all workers share step by step, so that weights are read once a block.
+/// How a convolution is run: blocks of tiles that fit the second-level cache, beside the weights where these do, one a
+/// task; or, where weights are large or blocks few, larger ones that all workers share step by step, so that weights
+/// are read once a block.
 struct WinogradPlan {
   bool shared;
   WinogradCut cut;
 
-  static constexpr long local_floats = 1 << 18, shared_floats = 1 << 21;  // of transformed tiles and results
-
+  static constexpr long shared_floats = 1 << 21;  // of transformed tiles and results
+  static constexpr long local_floats(const Conv2dGeometry& g) {
+    return winograd_products * g.channels * g.out_channels <= 1 << 18 ? 1 << 16 : 1 << 18;
+  }
   static constexpr long tiles_within(const Conv2dGeometry& g, long floats) {
     const long tile = winograd_products * (g.channels + g.out_channels);
-    return larger(floats / tile, 32);
+    return larger(floats / tile, 12);
   }
   constexpr WinogradPlan(const Conv2dGeometry& g, long batch, bool at_once)
       : shared(at_once || long{1} * g.channels * g.out_channels >= 1 << 16),
-        cut(g, batch, tiles_within(g, local_floats)) {
-    if (cut.blocks < 8) shared = true;
+        cut(g, batch, tiles_within(g, local_floats(g))) {
+    if (cut.blocks < 4) shared = true;
     if (shared) cut = WinogradCut(g, batch, tiles_within(g, shared_floats));
   }
 };
@@ -143,33 +183,41 @@ constexpr long workspace_winograd_weights(const Conv2dGeometry& g) {
   return detail::winograd_products * detail::winograd_weight_step(g);
 }
 
-/// Transforms weights [out_channels, channels, 3, 3] for `run_winograd_conv2d` with the same `g`. `weight` belongs to
-/// the convolution `g`, or, with `exchange`, to that whose `exchanged` geometry is `g`.
-inline void run_winograd_weights(Workers& workers, const Conv2dGeometry& g, const float* weight, float* transformed,
-                                 bool exchange = false) {
-  using namespace detail;
-  const WinogradPanels panels(g.out_channels);
+namespace detail {
+
+/// Transforms all weights of a source for `run_winograd_conv2d`, 36 matrices in panels as `multiply_point` reads them.
+inline void run_transform_weights(Workers& workers, const Conv2dGeometry& g, const WinogradSource& source,
+                                  float* transformed) {
+  const PanelCut panels(g.out_channels);
   constexpr long part = 16;
   const long parts = blocks_of(g.channels, part);
   auto task = [&](int index, int) {
     const long first = panels.first(index / parts), width = panels.width(index / parts), k0 = index % parts * part;
-    transform_weights(g, weight, exchange, first, width, k0, smaller(part, g.channels - k0),
-                      transformed + first * g.channels + k0 * width, winograd_weight_step(g));
+    source.transform(g, first, width, k0, smaller(part, g.channels - k0), transformed + first * g.channels + k0 * width,
+                     winograd_weight_step(g));
   };
   run_tasks(workers, panels.count * parts, static_cast<double>(g.weight_size()) * 4 < inline_elements, task);
 }
 
+}  // namespace detail
+
+/// Transforms weights [out_channels, channels, 3, 3] for `run_winograd_conv2d` with the same `g`. `weight` belongs to
+/// the convolution `g`, or, with `exchange`, to that whose `exchanged` geometry is `g`.
+inline void run_winograd_weights(Workers& workers, const Conv2dGeometry& g, const float* weight, float* transformed,
+                                 bool exchange = false) {
+  detail::run_transform_weights(workers, g, {weight, exchange, false}, transformed);
+}
+
 namespace detail {
 
-/// The convolution with `transformed` weights, or, where that is null, with `weight`, transformed on the way.
+/// The convolution with `transformed` weights, or, where that is null, with those of `source`, transformed on the way.
 inline void run_winograd(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
-                         const float* transformed, const float* weight, bool exchange, float* result,
-                         Epilogue epilogue) {
+                         const float* transformed, const WinogradSource& source, float* result, Epilogue epilogue) {
   workers.reserve_scratch(scratch_winograd(&workers, g));
   const WinogradPlan plan(g, batch, transformed == nullptr);
   const WinogradCut& cut = plan.cut;
-  const WinogradPanels panels(g.out_channels);
-  const long together = winograd_rows(g.out_channels);
+  const PanelCut panels(g.out_channels);
+  const long together = cut.most_tiles() <= 16 ? cut.most_tiles() : winograd_rows(g.out_channels);
   const WinogradTiles in = WinogradTiles::groups(g.channels, together);
   const WinogradTiles out = WinogradTiles::groups(g.out_channels, together);
   const long staging = larger(staging_winograd(g, cut.rows), winograd_products * winograd_weight_block);
@@ -206,7 +254,7 @@ inline void run_winograd(Workers& workers, const Conv2dGeometry& g, int batch, c
     };
     auto multiply_task = [&](int point, int) { multiply_point(g, point, tiles, from, in, transformed, to, out); };
     auto panel_task = [&](int panel, int worker) {
-      multiply_weights(g, panels.first(panel), panels.width(panel), tiles, from, in, weight, exchange, to, out,
+      multiply_weights(g, panels.first(panel), panels.width(panel), tiles, from, in, source, to, out,
                        workers.scratch(worker));
     };
     auto write_task = [&](int index, int worker) {
@@ -228,7 +276,7 @@ inline void run_winograd(Workers& workers, const Conv2dGeometry& g, int batch, c
 /// `exchanged` geometry, of the gradient of the result and exchanged weights.
 inline void run_winograd_conv2d(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
                                 const float* transformed, float* result, Epilogue epilogue = {}) {
-  detail::run_winograd(workers, g, batch, input, transformed, nullptr, false, result, epilogue);
+  detail::run_winograd(workers, g, batch, input, transformed, {}, result, epilogue);
 }
 
 /// The same without transformed weights in memory: they are transformed where they are used, once for every block of
@@ -237,7 +285,21 @@ inline void run_winograd_conv2d(Workers& workers, const Conv2dGeometry& g, int b
 inline void run_winograd_conv2d_at_once(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
                                         const float* weight, float* result, bool exchange = false,
                                         Epilogue epilogue = {}) {
-  detail::run_winograd(workers, g, batch, input, nullptr, weight, exchange, result, epilogue);
+  detail::run_winograd(workers, g, batch, input, nullptr, {weight, exchange, false}, result, epilogue);
+}
+
+/// The same with weights packed by `run_prepare_patches_weight`: transformed where they are used, or, where there are
+/// few or many tiles share them, into the workers' workspace before.
+inline void run_winograd_conv2d_packed(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
+                                       const float* packed, float* result, Epilogue epilogue = {}) {
+  using namespace detail;
+  const WinogradSource source{packed, false, true};
+  const long numbers = long{1} * g.channels * g.out_channels;
+  if (numbers >= 1 << 17 || (numbers >= 1 << 14 && batch * g.positions() <= 1024))
+    return run_winograd(workers, g, batch, input, nullptr, source, result, epilogue);
+  float* const transformed = workers.workspace(workspace_winograd_weights(g));
+  run_transform_weights(workers, g, source, transformed);
+  run_winograd(workers, g, batch, input, transformed, {}, result, epilogue);
 }
 
 }  // namespace tenet::cpu
