@@ -18,6 +18,10 @@ namespace detail {
 /// batch.
 struct PatchRows {
   long row_floats, group, groups, block, rows_per_part, parts;
+  /// Terms that are multiplied at once, and whether the next weights are fetched meanwhile. With few positions weights
+  /// are what takes time: they come from memory, once, so a block of them and the next one share the first-level cache.
+  long terms;
+  bool fetches;
 
   constexpr PatchRows(const Conv2dGeometry& g, long batch) {
     row_floats = g.taps() + vector_width;  // not a power of two: rows that are read together fall into different sets
@@ -29,13 +33,11 @@ struct PatchRows {
     block = round_up(blocks_of(rows, blocks_of(rows, 64)), tile_rows);
     rows_per_part = group >= 4 ? g.out_height() : blocks_of(g.out_height(), 4);
     parts = blocks_of(g.out_height(), rows_per_part);
+    fetches = floats(g) <= 1 << 17;
+    terms = fetches ? 64 : most_terms;
   }
   constexpr long floats(const Conv2dGeometry& g) const { return group * g.positions() * row_floats; }
 };
-
-/// Taps that are multiplied at once: few, as the first-level cache holds their weights beside those fetched next, which
-/// lie behind them. Weights of a large network come from memory, each once.
-inline constexpr long prepared_terms = 64;
 
 /// Rows of the padded image that `rows_per_part` rows of results read, channels last.
 constexpr long staged_rows(const Conv2dGeometry& g, long result_rows) {
@@ -125,11 +127,12 @@ inline void run_conv2d_prepared_patches(Workers& workers, const Conv2dGeometry& 
       const long count = smaller(cut.block, rows - row0), first = panels.first(panel), width = panels.width(panel);
       const float* const weights = prepared + first * g.taps();
       float* const sums = workers.scratch(worker);
-      for (long k0 = 0; k0 < g.taps(); k0 += prepared_terms) {
-        const long terms = smaller(prepared_terms, g.taps() - k0);
+      for (long k0 = 0; k0 < g.taps(); k0 += cut.terms) {
+        const long terms = smaller(cut.terms, g.taps() - k0);
         const float* const right = weights + k0 * width;
         tiles_fetching(count, static_cast<int>(width / vector_width), terms, patches + row0 * cut.row_floats + k0,
-                       cut.row_floats, right, width, sums, width, k0 > 0, {right + terms * width, terms * width});
+                       cut.row_floats, right, width, sums, width, k0 > 0,
+                       {right + terms * width, cut.fetches ? terms * width : 0});
       }
       const long present = smaller(width, g.out_channels - first);
       for (long row = row0; row < row0 + count;) {  // one sample after the other

@@ -87,7 +87,7 @@ inline void transform_packed_weights(const Conv2dGeometry& g, const float* panel
 }
 
 /// Channels whose weights to one panel are transformed at once: they stay in the second-level cache.
-inline constexpr long winograd_weight_channels = 64,
+inline constexpr long winograd_weight_channels = 32,
                       winograd_weight_block = winograd_weight_channels * wide_columns + 16;
 
 /// Weights that are transformed where they are used: as they are, or `packed`.
