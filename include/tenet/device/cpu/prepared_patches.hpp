@@ -56,8 +56,8 @@ inline void lay_patches(const Conv2dGeometry& g, long y0, long y1, const float* 
   const long from = top > 0 ? top : 0, until = smaller(top + count, g.height);
   if (g.padding > 0) std::memset(staged, 0, sizeof(float) * static_cast<std::size_t>(count * line));
   for (long y = from; y < until; ++y)
-    transpose(image + y * g.width, long{1} * g.height * g.width, g.channels, g.width,
-              staged + (y - top) * line + g.padding * g.channels, g.channels);
+    transpose_vectors(image + y * g.width, long{1} * g.height * g.width, g.channels, g.width,
+                      staged + (y - top) * line + g.padding * g.channels, g.channels);
   const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(g.kernel_width * g.channels);
   for (long y = y0; y < y1; ++y) {
     for (long x = 0; x < g.out_width(); ++x) {
@@ -139,7 +139,7 @@ inline void run_conv2d_prepared_patches(Workers& workers, const Conv2dGeometry& 
         const long n = row / positions, position = row % positions;
         const long length = smaller(positions - position, row0 + count - row);
         const long at = ((n0 + n) * g.out_channels + first) * positions + position;
-        transpose(sums + (row - row0) * width, width, length, present, result + at, positions);
+        transpose_vectors(sums + (row - row0) * width, width, length, present, result + at, positions);
         if (length == positions)
           epilogue(at, at + present * positions);
         else
