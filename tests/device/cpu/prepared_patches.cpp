@@ -49,6 +49,7 @@ TEST_CASE("convolutions with prepared weights agree with the reference", "[cpu][
   }
   check_prepared({16, 28, 28, 64, 3, 3, 2, 1}, 33);
   check_prepared({130, 4, 4, 130, 3, 3, 1, 1}, 5);
+  check_prepared({64, 14, 14, 40, 3, 3, 2, 1}, 17);  // more patches than the second-level cache holds
 }
 
 TEST_CASE("prepared weights are filled up to whole vectors with zeros", "[cpu][prepared_patches]") {

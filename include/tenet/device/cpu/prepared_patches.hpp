@@ -18,10 +18,9 @@ namespace detail {
 /// batch.
 struct PatchRows {
   long row_floats, group, groups, block, rows_per_part, parts;
-  /// Terms that are multiplied at once, and whether the next weights are fetched meanwhile. With few positions weights
-  /// are what takes time: they come from memory, once, so a block of them and the next one share the first-level cache.
+  /// Terms that are multiplied at once. With few positions weights are what takes time: they come from memory, so that
+  /// a block of them and the next one, which is fetched meanwhile, share the first-level cache.
   long terms;
-  bool fetches;
 
   constexpr PatchRows(const Conv2dGeometry& g, long batch) {
     row_floats = g.taps() + vector_width;  // not a power of two: rows that are read together fall into different sets
@@ -33,8 +32,7 @@ struct PatchRows {
     block = round_up(blocks_of(rows, blocks_of(rows, 64)), tile_rows);
     rows_per_part = group >= 4 ? g.out_height() : blocks_of(g.out_height(), 4);
     parts = blocks_of(g.out_height(), rows_per_part);
-    fetches = floats(g) <= 1 << 17;
-    terms = fetches ? 64 : most_terms;
+    terms = floats(g) <= 1 << 18 ? 64 : 256;
   }
   constexpr long floats(const Conv2dGeometry& g) const { return group * g.positions() * row_floats; }
 };
@@ -131,8 +129,7 @@ inline void run_conv2d_prepared_patches(Workers& workers, const Conv2dGeometry& 
         const long terms = smaller(cut.terms, g.taps() - k0);
         const float* const right = weights + k0 * width;
         tiles_fetching(count, static_cast<int>(width / vector_width), terms, patches + row0 * cut.row_floats + k0,
-                       cut.row_floats, right, width, sums, width, k0 > 0,
-                       {right + terms * width, cut.fetches ? terms * width : 0});
+                       cut.row_floats, right, width, sums, width, k0 > 0, {right + terms * width, terms * width});
       }
       const long present = smaller(width, g.out_channels - first);
       for (long row = row0; row < row0 + count;) {  // one sample after the other
