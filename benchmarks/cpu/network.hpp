@@ -25,9 +25,9 @@ struct Arguments {
 };
 
 /// Serves training steps; checked are the losses of three. Without momentum, as the peers.
-template <class Net, class Input, class Optimizer = tenet::PlainSgd, class Precision = tenet::Float32>
+template <class Net, class Input, class Optimizer = tenet::PlainSgd, class... Policies>
 int serve_training(const Arguments& given) {
-  using Trainer = tenet::Trainer<Net, tenet::CrossEntropy, Optimizer, Input, tenet::UpdateInBackward, Precision>;
+  using Trainer = tenet::Trainer<Net, tenet::CrossEntropy, Optimizer, Input, tenet::UpdateInBackward, Policies...>;
   std::vector<typename Input::Element> inputs;
   std::vector<std::int32_t> targets;
   std::unique_ptr<Trainer> trainer;
@@ -64,15 +64,15 @@ int serve_inference(const Arguments& given) {
   return serve({{"ours", check, [&](long calls) { return seconds_of(run, calls); }}});
 }
 
-/// Serves a network in one precision, or in the one that is asked for.
-template <class Net, class Input, class Optimizer = tenet::PlainSgd, class Precision = tenet::Float32>
+/// Serves a network in one precision, or in the one that is asked for. `Policies` are those of training steps.
+template <class Net, class Input, class Optimizer = tenet::PlainSgd, class Precision = tenet::Float32, class... Policies>
 int serve_network(const Arguments& given) {
-  return given.kind == "train" ? serve_training<Net, Input, Optimizer, Precision>(given)
+  return given.kind == "train" ? serve_training<Net, Input, Optimizer, Precision, Policies...>(given)
                                : serve_inference<Net, Input, Precision>(given);
 }
-template <class Net, class Input, class Optimizer = tenet::PlainSgd>
+template <class Net, class Input, class Optimizer = tenet::PlainSgd, class... Policies>
 int serve_precisions(int argc, char** argv) {
   const Arguments given(argc, argv);
-  return given.mixed ? serve_network<Net, Input, Optimizer, tenet::BFloat16>(given)
-                     : serve_network<Net, Input, Optimizer>(given);
+  return given.mixed ? serve_network<Net, Input, Optimizer, tenet::BFloat16, Policies...>(given)
+                     : serve_network<Net, Input, Optimizer, tenet::Float32, Policies...>(given);
 }

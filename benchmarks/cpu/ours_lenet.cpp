@@ -1,4 +1,6 @@
 #include "../../examples/models/lenet.hpp"
 #include "network.hpp"
 
-int main(int argc, char** argv) { return serve_precisions<LeNet, tenet::Image<1, 28, 28>>(argc, argv); }
+int main(int argc, char** argv) {
+  return serve_precisions<LeNet, tenet::Image<1, 28, 28>, tenet::PlainSgd, tenet::OneSampleAlways>(argc, argv);
+}

@@ -20,7 +20,7 @@ using Small = Sequential<Linear<5, 3>, ReLU>;
 static_assert(Predicting<Small, Features<5>, Cpu<>>::has_one_sample());
 static_assert(!Predicting<Small, Features<5>, Reference>::has_one_sample());
 static_assert(Predicting<LeNet, Image<1, 28, 28>, Cpu<>>::has_one_sample());
-static_assert(!Predicting<Sequential<Linear<800, 800>, ReLU>, Features<800>, Cpu<>>::has_one_sample());
+static_assert(!Predicting<Sequential<Linear<1000, 1001>, ReLU>, Features<1000>, Cpu<>>::has_one_sample());
 
 /// The second feature's result for a batch of two after each change of the weight: a version that stays, and a new one.
 template <class Device>

@@ -17,8 +17,10 @@ using namespace tenet;
 struct Perceptron : Sequential<Linear<37, 70>, ReLU, LayerNorm<70>, Linear<70, 21>, GELU, Dropout<0>, Linear<21, 3>> {};
 
 // Not Adam: it would make full steps of the rounding errors in the gradient of a bias before a batch norm.
-template <class Net, class Input, class Device>
-using TrainerOn = Trainer<Net, CrossEntropy, Sgd, Input, Device>;
+template <class Net, class Input, class... Policies>
+using TrainerOn = Trainer<Net, CrossEntropy, Sgd, Input, Policies...>;
+template <class Trainer, class Program>
+using ExecutionOf = typename Trainer::template ExecutionOf<Program>;
 
 double difference(std::span<const float> a, std::span<const float> b) {
   REQUIRE(a.size() == b.size());
@@ -31,11 +33,11 @@ double difference(std::span<const float> a, std::span<const float> b) {
 }
 
 /// Steps and predictions of one sample, with larger batches in between, as the reference device takes them.
-template <class Net, class Input>
+template <class Net, class Input, class... Policies>
 void agrees_with_reference() {
-  using OnCpu = TrainerOn<Net, Input, Cpu<0, 2>>;
-  static_assert(Execution<typename OnCpu::Training>::has_one_sample());
-  static_assert(Execution<typename OnCpu::Predicting>::has_one_sample());
+  using OnCpu = TrainerOn<Net, Input, Cpu<0, 2>, Policies...>;
+  static_assert(ExecutionOf<OnCpu, typename OnCpu::Training>::has_one_sample());
+  static_assert(ExecutionOf<OnCpu, typename OnCpu::Predicting>::has_one_sample());
   TrainerOn<Net, Input, Reference> reference{{.learning_rate = 0.05f, .momentum = 0.9f}};
   OnCpu cpu{{.learning_rate = 0.05f, .momentum = 0.9f}};
   std::vector<typename Input::Element> inputs;
@@ -73,12 +75,21 @@ TEST_CASE("one sample of a perceptron is trained as on the reference", "[one_sam
   agrees_with_reference<Perceptron, Features<37>>();
 }
 
+TEST_CASE("one sample of layers in whole vectors is trained as on the reference", "[one_sample]") {
+  agrees_with_reference<networks::WholeRows, Features<16>>();
+}
+
 TEST_CASE("one sample of a residual network is trained as on the reference", "[one_sample]") {
   agrees_with_reference<networks::Residual, Image<2, 6, 5>>();
 }
 
 TEST_CASE("one sample of a transformer is trained as on the reference", "[one_sample]") {
   agrees_with_reference<networks::Transformer, Tokens<4>>();
+}
+
+TEST_CASE("one sample of LeNet is trained as on the reference, where it is asked for", "[one_sample]") {
+  static_assert(!Execution<TrainerOn<LeNet, Image<1, 28, 28>>::Training>::has_one_sample());
+  agrees_with_reference<LeNet, Image<1, 28, 28>, OneSampleAlways>();
 }
 
 TEST_CASE("one sample of LeNet is scored as in a batch", "[one_sample]") {

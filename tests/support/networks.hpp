@@ -32,6 +32,10 @@ struct Residual {
   }
 };
 
+/// Linear layers whose rows are whole vectors, of any width; a row is one vector, a few or many of them.
+struct WholeRows : tenet::Sequential<tenet::Linear<16, 32>, tenet::ReLU, tenet::Linear<32, 36>, tenet::Tanh,
+                                     tenet::Linear<36, 80>, tenet::ReLU, tenet::Linear<80, 3>> {};
+
 /// A product of the batch's sum and what depends on a parameter alone, over the same elements, all without a batch.
 template <auto function, int Width>
 struct Scaled {

@@ -4,6 +4,7 @@
 #include <tenet/device/reference.hpp>
 #include <tenet/nn/linear.hpp>
 #include <tenet/optim/sgd.hpp>
+#include <tenet/train/model.hpp>
 #include <tenet/train/trainer.hpp>
 
 #include "../support/network.hpp"
@@ -21,6 +22,8 @@ static_assert(std::is_same_v<Policies<Reference, Tokens<7>>::Device, Reference>)
 static_assert(std::is_same_v<Policies<Reference, Tokens<7>>::Input, Tokens<7>>);
 static_assert(std::is_same_v<Policies<Reference, Tokens<7>>::Update, UpdateAfterBackward>);
 static_assert(std::is_same_v<Policies<UpdateInBackward, Tokens<7>>::Update, UpdateInBackward>);
+static_assert(std::is_same_v<Policies<Reference, Tokens<7>>::OneSample, OneSampleIfSmall>);
+static_assert(std::is_same_v<Policies<OneSampleAlways, Tokens<7>>::OneSample, OneSampleAlways>);
 
 static_assert(std::is_same_v<Policies<Reference, Tokens<7>>::Kernels, ReferenceKernels>);
 static_assert(Policies<Reference, Tokens<7>>::Memory::memory_bound == 0);
@@ -36,6 +39,10 @@ static_assert(std::is_same_v<One::Device, Reference> && std::is_same_v<Other::In
 using First = Trainer<Net, MeanSquaredError, Sgd, Features<4>, Cpu<0, 1>>;
 using Second = Trainer<Net, MeanSquaredError, Sgd, Cpu<1, 2>, Features<4>>;
 static_assert(std::is_same_v<First::Training, Second::Training>);
+// A model takes the same policies.
+using Large = Sequential<Linear<1000, 1001>>;
+static_assert(!ModelOf<Large, Features<1000>>::Running::has_one_sample());
+static_assert(ModelOf<Large, Features<1000>, OneSampleAlways>::Running::has_one_sample());
 
 /// A weight that is read by the gradient of its input after its own gradient is known, and one that two layers share.
 struct ReadLate {
@@ -79,6 +86,8 @@ void update_alike_on() {
   const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
   update_alike<ReadLate, MeanSquaredError, Sgd, Features<4>, Device>(sgd);
   update_alike<ReadLate, MeanSquaredError, PlainSgd, Features<4>, Device>({.learning_rate = 0.05f});
+  update_alike<networks::WholeRows, CrossEntropy, PlainSgd, Features<16>, Device>(
+      {.learning_rate = 0.05f, .weight_decay = 0.01f});
   update_alike<networks::Residual, CrossEntropy, Sgd, Image<2, 6, 5>, Device>(sgd);
   update_alike<networks::Drawn<3>, MeanSquaredError, Sgd, Batched<3, 4>, Device>(sgd);
   update_alike<networks::Drawn<4>, MeanSquaredError, Adam, Batched<3, 4>, Device>({});

@@ -18,18 +18,18 @@ template <class Device>
     return std::make_unique<Executor>();
 }
 
-template <class Program>
+template <class Program, class OneSample = OneSampleIfSmall>
 class Execution;
 
 namespace detail {
 
-/// Whether a batch of one is worth a program of its own: the network is small, and the device has such programs.
-template <class Program>
+/// Whether a batch of one has a program of its own: the policy wants it, and the device has such programs.
+template <class Program, class OneSample>
 inline constexpr bool has_one_sample = [] {
   if constexpr (batch_is_known<typename Program::Kernels::Arguments>)
     return false;
   else if constexpr (requires { typename Program::Definition::template For<typename Program::Kernels::OneSample>; })
-    return Program::flops.at(1) <= one_sample_flops && Program::lowered.used.steps <= one_sample_steps;
+    return Program::flops.at(1) <= OneSample::most_flops && Program::lowered.used.steps <= OneSample::most_steps;
   else
     return false;
 }();
@@ -41,7 +41,7 @@ using OneSampleExecution = Execution<Program<typename P::Definition::template Fo
 
 /// A program with its memory: activations for the largest batch met so far, values without a batch, and the numbers
 /// that are set before a run. Parameters, gradients and optimizer state belong to the caller.
-template <class Program>
+template <class Program, class OneSample>
 class Execution {
  public:
   using Kernels = typename Program::Kernels;
@@ -120,7 +120,7 @@ class Execution {
   long memory_floats() const { return per_sample_.size() + fixed_.size(); }
 
   /// Whether a batch of one has a program of its own.
-  static constexpr bool has_one_sample() { return detail::has_one_sample<Program>; }
+  static constexpr bool has_one_sample() { return detail::has_one_sample<Program, OneSample>; }
 
  private:
   auto& one_sample() const { return *static_cast<detail::OneSampleExecution<Program>*>(one_sample_.get()); }

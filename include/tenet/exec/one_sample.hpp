@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <tenet/device/known_region.hpp>
 #include <tenet/exec/step_runner.hpp>
 #include <utility>
@@ -13,9 +14,17 @@
 ///   `template <Role, Wiring, KnownRegion, auto... functions> static void run_region(inputs, outputs)`.
 namespace tenet {
 
-/// Floating point operations of one sample, and steps, up to which a network counts as small.
-inline constexpr long one_sample_flops = 1'000'000;
-inline constexpr int one_sample_steps = 80;
+// Which programs have one for a batch of one beside them: policies of a `Trainer` or a `Model`. It has to be compiled,
+// and gains the less the more a step has to do.
+
+/// Those of few floating point operations for one sample, in few steps.
+struct OneSampleIfSmall {
+  static constexpr long most_flops = 2'000'000, most_steps = 80;
+};
+/// All of them: for a network that learns from single samples, or answers them.
+struct OneSampleAlways {
+  static constexpr long most_flops = std::numeric_limits<long>::max(), most_steps = most_flops;
+};
 
 template <class Program>
 class OneSampleRunner {
@@ -77,8 +86,8 @@ class OneSampleRunner {
     return region;
   }
   template <int Call>
-  static constexpr bool in_vectors =
-      known_region<Call>().in_vectors(lowered.calls[Call].inputs, sizeof(typename Kernels::Lane) / sizeof(float));
+  static constexpr bool in_vectors = known_region<Call>().in_vectors(lowered.calls[Call].inputs,
+                                                                     sizeof(typename Kernels::Lane) / sizeof(float));
 
   /// Kernels, and sums of all elements. (A sum over the batch has not even been traced.)
   template <int S>

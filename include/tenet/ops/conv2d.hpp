@@ -31,11 +31,16 @@ struct Conv2dInputGradient : KernelOperation {
   static constexpr long scratch(const auto* executor, auto, Weight) {
     return scratch_conv2d_input_gradient(executor, Known<geometry<Weight>>{});
   }
-  template <class Weight>
-  static void run(auto& executor, const auto& arguments, auto, Weight) {
-    run_conv2d_input_gradient(executor, Known<geometry<Weight>>{}, arguments.batch,
-                              arguments.template operand<float>(0), arguments.template operand<float>(1),
-                              arguments.template result<float>(), arguments.epilogue);
+  template <class Weight, class Executor, class Arguments>
+  static void run(Executor& executor, const Arguments& arguments, auto, Weight) {
+    constexpr Known<geometry<Weight>> g{};
+    const float* const upstream = arguments.template operand<float>(0);
+    const float* const weight = arguments.template operand<float>(1);
+    float* const result = arguments.template result<float>();
+    if constexpr (batch_is_known<Arguments>)
+      run_conv2d_input_gradient_one_sample(executor, g, upstream, weight, result);
+    else
+      run_conv2d_input_gradient(executor, g, arguments.batch, upstream, weight, result, arguments.epilogue);
   }
 };
 
@@ -54,11 +59,16 @@ struct Conv2dWeightGradient : KernelOperation {
   static constexpr long scratch(const auto* executor, Input, auto) {
     return scratch_conv2d_weight_gradient(executor, Known<geometry<Input>>{});
   }
-  template <class Input>
-  static void run(auto& executor, const auto& arguments, Input, auto) {
-    run_conv2d_weight_gradient(executor, Known<geometry<Input>>{}, arguments.batch,
-                               arguments.template operand<float>(0), arguments.template operand<float>(1),
-                               arguments.template result<float>());
+  template <class Input, class Executor, class Arguments>
+  static void run(Executor& executor, const Arguments& arguments, Input, auto) {
+    constexpr Known<geometry<Input>> g{};
+    const float* const input = arguments.template operand<float>(0);
+    const float* const upstream = arguments.template operand<float>(1);
+    float* const result = arguments.template result<float>();
+    if constexpr (batch_is_known<Arguments>)
+      run_conv2d_weight_gradient_one_sample(executor, g, input, upstream, result);
+    else
+      run_conv2d_weight_gradient(executor, g, arguments.batch, input, upstream, result);
   }
 };
 

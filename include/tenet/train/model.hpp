@@ -19,6 +19,7 @@ class ModelOf {
   using Device = typename Chosen::Device;
   using Kernels = typename Chosen::Kernels;
   using Inference = Program<InferenceProgram<Net, Input, Kernels>>;
+  using Running = Execution<Inference, typename Chosen::OneSample>;
   using Output = typename InferenceProgram<Net, Input, Kernels>::Output;
 
   /// Parameters as their layers initialise them, for this seed.
@@ -44,7 +45,7 @@ class ModelOf {
  private:
   std::unique_ptr<typename Kernels::Executor> executor_;
   Weights<Net> weights_;
-  Execution<Inference> execution_;
+  Running execution_;
 };
 
 namespace detail {

@@ -3,6 +3,7 @@
 #include <tenet/core/tensor_type.hpp>
 #include <tenet/device/cpu.hpp>
 #include <tenet/device/precision.hpp>
+#include <tenet/exec/one_sample.hpp>
 #include <tenet/ops/mistake.hpp>
 #include <type_traits>
 
@@ -53,90 +54,77 @@ concept DevicePolicy = requires {
   typename T::Kernels;
   T::threads();
 };
-
-template <class Otherwise>
-struct Nothing {
-  using type = Otherwise;
-};
-
-/// The first of the tags that is a tensor type, or void.
-template <class... Tags>
-struct FindInput : Nothing<void> {};
-template <class First, class... Rest>
-struct FindInput<First, Rest...>
-    : std::conditional_t<is_tensor_type<First>, std::type_identity<First>, FindInput<Rest...>> {};
-
-template <class... Tags>
-struct FindDevice : Nothing<Cpu<>> {};
-template <class First, class... Rest>
-struct FindDevice<First, Rest...>
-    : std::conditional_t<DevicePolicy<First>, std::type_identity<First>, FindDevice<Rest...>> {};
-
 template <class T>
 concept UpdatePolicy = requires { T::keeps_gradients; };
-
-template <class... Tags>
-struct FindUpdate : Nothing<UpdateAfterBackward> {};
-template <class First, class... Rest>
-struct FindUpdate<First, Rest...>
-    : std::conditional_t<UpdatePolicy<First>, std::type_identity<First>, FindUpdate<Rest...>> {};
-
+template <class T>
+concept OneSamplePolicy = requires { T::most_flops; };
 template <class T>
 concept PrecisionPolicy = requires { typename T::template KernelsOf<CpuKernels>; };
-
-template <class... Tags>
-struct FindPrecision : Nothing<Float32> {};
-template <class First, class... Rest>
-struct FindPrecision<First, Rest...>
-    : std::conditional_t<PrecisionPolicy<First>, std::type_identity<First>, FindPrecision<Rest...>> {};
-
 template <class T>
 concept MemoryPolicy = requires { T::memory_bound; };
 
-template <class... Tags>
-struct FindMemory : Nothing<MemoryUnbounded> {};
-template <class First, class... Rest>
-struct FindMemory<First, Rest...>
-    : std::conditional_t<MemoryPolicy<First>, std::type_identity<First>, FindMemory<Rest...>> {};
+// What a tag is about.
+template <class T>
+using IsInput = std::bool_constant<is_tensor_type<T>>;
+template <class T>
+using IsDevice = std::bool_constant<DevicePolicy<T>>;
+template <class T>
+using IsUpdate = std::bool_constant<UpdatePolicy<T>>;
+template <class T>
+using IsOneSample = std::bool_constant<OneSamplePolicy<T>>;
+template <class T>
+using IsPrecision = std::bool_constant<PrecisionPolicy<T>>;
+template <class T>
+using IsMemory = std::bool_constant<MemoryPolicy<T>>;
+template <class T>
+using IsUnknown = std::bool_constant<!is_tensor_type<T> && !DevicePolicy<T> && !UpdatePolicy<T> &&
+                                     !OneSamplePolicy<T> && !PrecisionPolicy<T> && !MemoryPolicy<T>>;
 
-template <class... Tags>
-struct FindUnknown : Nothing<void> {};
-template <class First, class... Rest>
-struct FindUnknown<First, Rest...>
-    : std::conditional_t<is_tensor_type<First> || DevicePolicy<First> || UpdatePolicy<First> ||
-                             PrecisionPolicy<First> || MemoryPolicy<First>,
-                         FindUnknown<Rest...>, std::type_identity<First>> {};
+/// The first of the tags that is one, or what is to be otherwise.
+template <template <class> class Is, class Otherwise, class... Tags>
+struct Find {
+  using type = Otherwise;
+};
+template <template <class> class Is, class Otherwise, class First, class... Rest>
+struct Find<Is, Otherwise, First, Rest...>
+    : std::conditional_t<Is<First>::value, std::type_identity<First>, Find<Is, Otherwise, Rest...>> {};
+
+template <template <class> class Is, class... Tags>
+inline constexpr bool given_twice = (0 + ... + Is<Tags>::value) > 1;
 
 }  // namespace detail
 
-/// What a list of tags says: `Input`, `Device`, `Update`, `Precision` and `Memory`; every tag has to be one of them,
-/// none may be given twice. `Kernels` are the device's in that precision. `Explanation` is the struct that explains
-/// what is wrong with the tags, or void.
+/// What a list of tags says: `Input`, `Device`, `Update`, `OneSample`, `Precision` and `Memory`; every tag has to be one
+/// of them, none may be given twice. `Kernels` are the device's in that precision. `Explanation` is the struct that
+/// explains what is wrong with the tags, or void.
 template <class... Tags>
 struct Policies {
-  using Input = typename detail::FindInput<Tags...>::type;
-  using Device = typename detail::FindDevice<Tags...>::type;
-  using Update = typename detail::FindUpdate<Tags...>::type;
-  using Precision = typename detail::FindPrecision<Tags...>::type;
-  using Memory = typename detail::FindMemory<Tags...>::type;
+  using Input = typename detail::Find<detail::IsInput, void, Tags...>::type;
+  using Device = typename detail::Find<detail::IsDevice, Cpu<>, Tags...>::type;
+  using Update = typename detail::Find<detail::IsUpdate, UpdateAfterBackward, Tags...>::type;
+  using OneSample = typename detail::Find<detail::IsOneSample, OneSampleIfSmall, Tags...>::type;
+  using Precision = typename detail::Find<detail::IsPrecision, Float32, Tags...>::type;
+  using Memory = typename detail::Find<detail::IsMemory, MemoryUnbounded, Tags...>::type;
   using Kernels = typename Precision::template KernelsOf<typename Device::Kernels>;
 
   template <class Instead>
   static constexpr auto explanation() {
-    using Unknown = typename detail::FindUnknown<Tags...>::type;
+    using Unknown = typename detail::Find<detail::IsUnknown, void, Tags...>::type;
     if constexpr (!std::is_void_v<Unknown>)
       return std::type_identity<mistake::ArgumentUnknown<Unknown, Instead>>{};
     else if constexpr (std::is_void_v<Input>)
       return std::type_identity<mistake::InputMissing<Instead>>{};
-    else if constexpr ((0 + ... + is_tensor_type<Tags>) > 1)
+    else if constexpr (detail::given_twice<detail::IsInput, Tags...>)
       return std::type_identity<mistake::ArgumentGivenTwice<Input, Instead>>{};
-    else if constexpr ((0 + ... + detail::DevicePolicy<Tags>) > 1)
+    else if constexpr (detail::given_twice<detail::IsDevice, Tags...>)
       return std::type_identity<mistake::ArgumentGivenTwice<Device, Instead>>{};
-    else if constexpr ((0 + ... + detail::UpdatePolicy<Tags>) > 1)
+    else if constexpr (detail::given_twice<detail::IsUpdate, Tags...>)
       return std::type_identity<mistake::ArgumentGivenTwice<Update, Instead>>{};
-    else if constexpr ((0 + ... + detail::PrecisionPolicy<Tags>) > 1)
+    else if constexpr (detail::given_twice<detail::IsOneSample, Tags...>)
+      return std::type_identity<mistake::ArgumentGivenTwice<OneSample, Instead>>{};
+    else if constexpr (detail::given_twice<detail::IsPrecision, Tags...>)
       return std::type_identity<mistake::ArgumentGivenTwice<Precision, Instead>>{};
-    else if constexpr ((0 + ... + detail::MemoryPolicy<Tags>) > 1)
+    else if constexpr (detail::given_twice<detail::IsMemory, Tags...>)
       return std::type_identity<mistake::ArgumentGivenTwice<Memory, Instead>>{};
     else
       return std::type_identity<void>{};

@@ -73,7 +73,7 @@ struct Elements {
   template <class Wanted, class Found>
   static constexpr bool same = std::is_void_v<Found> || std::is_same_v<Wanted, Found>;
   template <class WantedInput, class WantedTarget>
-  static constexpr bool fit = same<WantedInput, Input> && same<WantedTarget, Target>;
+  static constexpr bool fit = same<WantedInput, Input>&& same<WantedTarget, Target>;
 };
 
 template <class Data>
@@ -104,6 +104,8 @@ struct TrainerOf {
       Program<TrainingProgram<Net, Loss, Optimizer, Input, Kernels, typename Chosen::Update, typename Chosen::Memory>>;
   using Evaluating = Program<EvaluationProgram<Net, Loss, Input, Kernels>>;
   using Predicting = Program<InferenceProgram<Net, Input, Kernels, Tracer<Kernels>>>;
+  template <class P>
+  using ExecutionOf = Execution<P, typename Chosen::OneSample>;
   using Output = detail::OutputOf<Net, Input, Tracer<Kernels>>;
   using Target = typename Loss::template Target<Output>;
   using InputElement = typename Input::Element;
@@ -265,33 +267,33 @@ struct TrainerOf {
 
   /// Floats held for activations and values without a batch by the training program: its plan, times the batch.
   long activation_floats() const {
-    return state_.training ? static_cast<const Execution<Training>*>(state_.training.get())->memory_floats() : 0;
+    return state_.training ? static_cast<const ExecutionOf<Training>*>(state_.training.get())->memory_floats() : 0;
   }
 
  private:
   template <class P>
-  Execution<P>& prepared(std::shared_ptr<void>& kept) {
+  ExecutionOf<P>& prepared(std::shared_ptr<void>& kept) {
     if (!kept) {
-      auto made = std::make_shared<Execution<P>>(*state_.executor);
+      auto made = std::make_shared<ExecutionOf<P>>(*state_.executor);
       made->bind(Arena::parameters, state_.weights.parameters());
       made->bind(Arena::gradients, state_.gradients.data());
       made->bind(Arena::buffers, state_.weights.buffers());
       made->bind(Arena::states, state_.states.data());
       kept = std::move(made);
     }
-    auto& execution = *static_cast<Execution<P>*>(kept.get());
+    auto& execution = *static_cast<ExecutionOf<P>*>(kept.get());
     execution.use_weights(state_.weights.version());
     return execution;
   }
 
   template <class P>
-  static void give(Execution<P>& execution, const void* inputs, const void* targets) {
+  static void give(ExecutionOf<P>& execution, const void* inputs, const void* targets) {
     execution.give(0, inputs);
     execution.give(1, targets);
   }
 
   template <class P>
-  static StepResult result_of(const Execution<P>& execution) {
+  static StepResult result_of(const ExecutionOf<P>& execution) {
     StepResult result{*execution.result(0), -1};
     if constexpr (Loss::has_accuracy) result.accuracy = *execution.result(1);
     return result;

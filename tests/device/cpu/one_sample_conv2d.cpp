@@ -7,28 +7,59 @@ namespace {
 
 using namespace tenet;
 
+/// run(result) writes what expected_of(result) does, and nothing behind it.
+template <class Expected, class Run>
+void check_same(long size, Expected expected_of, Run run) {
+  std::vector<float> expected(static_cast<std::size_t>(size)), found(expected.size() + 16, 7.0f);
+  expected_of(expected.data());
+  run(found.data());
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(5e-5));
+  for (std::size_t i = expected.size(); i < found.size(); ++i) CHECK(found[i] == 7.0f);
+}
+
+/// Forward pass and both gradients.
 template <Conv2dGeometry g>
 void check_one_sample() {
-  CAPTURE(g.channels, g.height, g.width, g.out_channels, g.kernel_height, g.padding, cpu::long_row_fits(g));
-  const auto input = random_floats(g.input_size(), 1), weight = random_floats(g.weight_size(), 2);
-  std::vector<float> expected(static_cast<std::size_t>(g.result_size())), found(expected.size() + 16, 7.0f);
+  CAPTURE(g.channels, g.height, g.width, g.out_channels, g.kernel_height, g.kernel_width, g.stride, g.padding);
+  const auto input = random_floats(g.input_size(), 1), weight = random_floats(g.weight_size(), 2),
+             upstream = random_floats(g.result_size(), 3);
   reference::Serial serial;
-  run_conv2d(serial, g, 1, input.data(), weight.data(), expected.data());
   cpu::Workers workers(1);
-  cpu::run_conv2d_one_sample(workers, Known<g>{}, input.data(), weight.data(), found.data());
-  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(2e-5));
-  for (std::size_t i = expected.size(); i < found.size(); ++i) CHECK(found[i] == 7.0f);
+  check_same(
+      g.result_size(), [&](float* to) { run_conv2d(serial, g, 1, input.data(), weight.data(), to); },
+      [&](float* to) { cpu::run_conv2d_one_sample(workers, Known<g>{}, input.data(), weight.data(), to); });
+  check_same(
+      g.input_size(), [&](float* to) { run_conv2d_input_gradient(serial, g, 1, upstream.data(), weight.data(), to); },
+      [&](float* to) {
+        cpu::run_conv2d_input_gradient_one_sample(workers, Known<g>{}, upstream.data(), weight.data(), to);
+      });
+  check_same(
+      g.weight_size(), [&](float* to) { run_conv2d_weight_gradient(serial, g, 1, input.data(), upstream.data(), to); },
+      [&](float* to) {
+        cpu::run_conv2d_weight_gradient_one_sample(workers, Known<g>{}, input.data(), upstream.data(), to);
+      });
 }
 
 }  // namespace
 
-TEST_CASE("the convolution of one sample agrees with the reference", "[cpu][one_sample_conv2d]") {
+TEST_CASE("the convolution of one sample and its gradients agree with the reference", "[cpu][one_sample_conv2d]") {
   constexpr Conv2dGeometry first{1, 28, 28, 6, 5, 5, 1, 2}, second{6, 14, 14, 16, 5, 5, 1, 0},
-      thirteen{3, 9, 7, 13, 3, 3, 1, 1}, tiny{2, 3, 3, 5, 3, 3, 1, 0}, strided{2, 9, 9, 4, 3, 3, 2, 1};
+      thirteen{3, 9, 7, 13, 3, 3, 1, 1}, tiny{2, 3, 3, 5, 3, 3, 1, 0}, strided{2, 9, 9, 4, 3, 3, 2, 1},
+      flat{5, 9, 7, 30, 3, 2, 1, 1}, wide{2, 9, 40, 3, 29, 29, 1, 14}, winograd{16, 6, 6, 16, 3, 3, 1, 1},
+      many{40, 5, 5, 34, 3, 3, 1, 1}, uneven{2, 8, 9, 20, 5, 5, 1, 2};
   static_assert(cpu::long_row_fits(first) && cpu::long_row_fits(tiny) && !cpu::long_row_fits(strided));
+  // The gradient by the input is a convolution of the gradient of the result, where that is not too small; that by the
+  // weight keeps the sums of some of a kernel's lines in registers, where they have room.
+  static_assert(cpu::long_row_fits(cpu::exchanged(second)) && !cpu::long_row_fits(cpu::exchanged(tiny)));
+  static_assert(cpu::detail::TapLines<flat>::fit && !cpu::detail::TapLines<wide>::fit);
   check_one_sample<first>();
   check_one_sample<second>();
   check_one_sample<thirteen>();
   check_one_sample<tiny>();
   check_one_sample<strided>();
+  check_one_sample<flat>();
+  check_one_sample<wide>();
+  check_one_sample<winograd>();
+  check_one_sample<many>();
+  check_one_sample<uneven>();
 }

@@ -4,12 +4,15 @@
 #include <tenet/core/geometry.hpp>
 #include <tenet/device/cpu/convolution.hpp>
 #include <tenet/device/cpu/tile.hpp>
+#include <tenet/device/cpu/transpose.hpp>
 #include <tenet/device/cpu/workers.hpp>
 
-/// The convolution of one sample with few channels, as the first layers of a small network have them. Positions stand
-/// in the lanes. The padded image is one long row of numbers, in which the result of a position and that of the next
-/// one read neighbouring numbers even across the ends of lines: so vectors are always full, and the few results that
-/// belong to no position (of the last kernel width - 1 columns of a line) are left out at the end.
+/// The convolution of one sample with few channels, as the first layers of a small network have them, and its
+/// gradients. Positions stand in the lanes. The padded image is one long row of numbers, in which the result of a
+/// position and that of the next one read neighbouring numbers even across the ends of lines: so vectors are always
+/// full, and the few results that belong to no position (of the last kernel width - 1 columns of a line) are left out
+/// at the end. The gradient by the input is the convolution of the gradient of the result with exchanged channels. In
+/// the gradient by the weight result channels stand in the lanes.
 namespace tenet::cpu {
 
 namespace detail {
@@ -27,8 +30,20 @@ struct LongRow {
   static constexpr long sums_row = long{vectors} * vector_width;
   /// The last vectors read beyond the image.
   static constexpr long image_floats = g.channels * plane + 2 * vector_width + g.kernel_width;
-  static constexpr long floats = (image_floats + 15) / 16 * 16 + g.out_channels * sums_row;
+  static constexpr long behind_image = (image_floats + 15) / 16 * 16;
+  static constexpr long floats = behind_image + g.out_channels * sums_row;
 };
+
+/// The image with its border of zeros.
+template <Conv2dGeometry g>
+void pad_image(const float* input, float* image) {
+  using Row = LongRow<g>;
+  fill_floats(image, 0, Row::image_floats);
+  for (int c = 0; c < g.channels; ++c)
+    for (int y = 0; y < g.height; ++y)
+      std::memcpy(image + c * Row::plane + (y + g.padding) * Row::width + g.padding,
+                  input + (long{1} * c * g.height + y) * g.width, sizeof(float) * g.width);
+}
 
 /// Sums for `Rows` result channels and `Vectors` vectors of positions.
 template <int Rows, int Vectors>
@@ -85,12 +100,8 @@ void run_conv2d_one_sample(Workers& workers, Known<g>, const float* input, const
     using Row = detail::LongRow<g>;
     workers.reserve_scratch(Row::floats);
     float* const image = workers.scratch(0);
-    float* const sums = image + (Row::image_floats + 15) / 16 * 16;
-    detail::fill_floats(image, 0, Row::image_floats);
-    for (int c = 0; c < g.channels; ++c)
-      for (int y = 0; y < g.height; ++y)
-        std::memcpy(image + c * Row::plane + (y + g.padding) * Row::width + g.padding,
-                    input + (long{1} * c * g.height + y) * g.width, sizeof(float) * g.width);
+    float* const sums = image + Row::behind_image;
+    detail::pad_image<g>(input, image);
     for (int block = 0; block + 1 < Row::blocks; ++block)
       detail::long_row_channels<g, Row::rows>(image, weight + block * Row::rows * g.taps(),
                                               sums + block * Row::rows * Row::sums_row);
@@ -102,6 +113,99 @@ void run_conv2d_one_sample(Workers& workers, Known<g>, const float* input, const
                     sums + o * Row::sums_row + y * Row::width, sizeof(float) * g.out_width());
   } else {
     run_conv2d(workers, Known<g>{}, 1, input, weight, result);
+  }
+}
+
+/// `run_conv2d_input_gradient` of one sample.
+template <Conv2dGeometry g>
+void run_conv2d_input_gradient_one_sample(Workers& workers, Known<g>, const float* gradient_of_result,
+                                          const float* weight, float* input_gradient) {
+  if constexpr (long_row_fits(g) && g.kernel_height == g.kernel_width && g.padding < g.kernel_width &&
+                long_row_fits(exchanged(g))) {
+    constexpr int kernel = g.kernel_height * g.kernel_width;
+    float* rotated = workers.workspace(g.weight_size());
+    for (int c = 0; c < g.channels; ++c)
+      for (int o = 0; o < g.out_channels; ++o, rotated += kernel)
+        for (int t = 0; t < kernel; ++t) rotated[t] = weight[(o * g.channels + c + 1) * kernel - 1 - t];
+    run_conv2d_one_sample(workers, Known<exchanged(g)>{}, gradient_of_result, rotated - g.weight_size(),
+                          input_gradient);
+  } else if constexpr (batch_pays(g, 1)) {
+    run_conv2d_input_gradient(workers, Known<g>{}, 1, gradient_of_result, weight, input_gradient);
+  } else {
+    run_conv2d_input_gradient(workers, g, 1, gradient_of_result, weight, input_gradient);
+  }
+}
+
+namespace detail {
+
+/// How the gradient by the weight is cut: the sums of some lines of a kernel for one or two vectors of result channels
+/// stay in registers.
+template <Conv2dGeometry g>
+struct TapLines {
+  static constexpr int vectors = g.out_channels <= vector_width ? 1 : 2;
+  static constexpr int row = (g.out_channels + vectors * vector_width - 1) / (vectors * vector_width) * vectors *
+                             vector_width;  // of result channels, with zeros behind the last
+  static constexpr int most = vector_width == 16 ? 25 : 12;
+  static constexpr bool fit = vectors * g.kernel_width <= most;
+  static constexpr int possible = fit ? most / (vectors * g.kernel_width) : 1;
+  static constexpr int lines = possible < g.kernel_height ? possible : g.kernel_height, rest = g.kernel_height % lines;
+  static constexpr long floats = LongRow<g>::behind_image + (g.positions() + g.taps()) * row;
+};
+
+/// to [taps, row] = the sum over all positions of image[position + tap] * gradient[position, …], for the taps of
+/// `Lines` lines of a kernel and the channels of `Vectors` vectors.
+template <Conv2dGeometry g, int Vectors, int... Tap>
+void sum_taps(const float* image, const float* gradient, float* to, std::integer_sequence<int, Tap...> taps) {
+  constexpr std::make_integer_sequence<int, Vectors> vectors{};
+  constexpr long width = LongRow<g>::width, row = TapLines<g>::row;
+  Vector sum[sizeof...(Tap)][Vectors] = {};
+  for (int y = 0; y < g.out_height(); ++y, image += g.stride * width) {
+    for (int x = 0; x < g.out_width(); ++x, gradient += row) {
+      Vector right[Vectors];
+      load_right(gradient, right, vectors);
+      const float* const at = image + x * g.stride;
+      (multiply_row(at[Tap / g.kernel_width * width + Tap % g.kernel_width], right, sum[Tap], vectors), ...);
+    }
+  }
+  store_rows<Vectors>(to, row, sum, taps);
+}
+
+/// The lines of a kernel from `line` on.
+template <Conv2dGeometry g, int Lines>
+void sum_lines(const float* image, const float* gradient, int channel, int line, float* sums) {
+  using Cut = TapLines<g>;
+  image += channel * LongRow<g>::plane + line * LongRow<g>::width;
+  sums += (channel * g.kernel_height + line) * long{g.kernel_width} * Cut::row;
+  for (int o = 0; o < Cut::row; o += Cut::vectors * vector_width)
+    sum_taps<g, Cut::vectors>(image, gradient + o, sums + o, std::make_integer_sequence<int, Lines * g.kernel_width>{});
+}
+
+}  // namespace detail
+
+/// `run_conv2d_weight_gradient` of one sample.
+template <Conv2dGeometry g>
+void run_conv2d_weight_gradient_one_sample(Workers& workers, Known<g>, const float* input,
+                                           const float* gradient_of_result, float* weight_gradient) {
+  using Cut = detail::TapLines<g>;
+  if constexpr (convolution_kernel(g) == ConvolutionKernel::few_channels && Cut::fit) {
+    workers.reserve_scratch(Cut::floats);
+    float* const image = workers.scratch(0);
+    float* const gradient = image + detail::LongRow<g>::behind_image;
+    float* const sums = gradient + g.positions() * Cut::row;
+    detail::pad_image<g>(input, image);
+    if constexpr (g.out_channels < Cut::row) detail::fill_floats(gradient, 0, g.positions() * Cut::row);
+    detail::transpose_vectors(gradient_of_result, g.positions(), g.out_channels, g.positions(), gradient, Cut::row);
+    for (int c = 0; c < g.channels; ++c) {
+      int line = 0;
+      for (; line + Cut::lines <= g.kernel_height; line += Cut::lines)
+        detail::sum_lines<g, Cut::lines>(image, gradient, c, line, sums);
+      if constexpr (Cut::rest > 0) detail::sum_lines<g, Cut::rest>(image, gradient, c, line, sums);
+    }
+    detail::transpose_vectors(sums, Cut::row, g.taps(), g.out_channels, weight_gradient, g.taps());
+  } else if constexpr (batch_pays(g, 1)) {
+    run_conv2d_weight_gradient(workers, Known<g>{}, 1, input, gradient_of_result, weight_gradient);
+  } else {
+    run_conv2d_weight_gradient(workers, g, 1, input, gradient_of_result, weight_gradient);
   }
 }
 

@@ -26,7 +26,14 @@ constexpr bool winograd_weights_at_once(const Conv2dGeometry& g) {
 /// The convolution that gives the gradient by the input: of the gradient of the result with the kernel rotated by 180
 /// degrees and the channels exchanged.
 constexpr Conv2dGeometry exchanged(const Conv2dGeometry& g) {
-  return {g.out_channels, g.out_height(), g.out_width(), g.channels, 3, 3, 1, 2 - g.padding};
+  return {g.out_channels,
+          g.out_height(),
+          g.out_width(),
+          g.channels,
+          g.kernel_height,
+          g.kernel_width,
+          1,
+          g.kernel_height - 1 - g.padding};
 }
 
 namespace detail {
