@@ -40,13 +40,16 @@ static_assert(two_columns(Batched<3, 4, 8>::info, Fixed<3, 1, 1>::info, Fixed<4,
 
 TEST_CASE("rows that are read again start at their beginning", "[known_region]") {
   const KnownRegion rows = reading(Batched<5, 32>::info, Fixed<32>::info);
-  CHECK(rows.index(0, 16) == 16);
-  CHECK(rows.index(0, 32) == 0);
-  CHECK(rows.index(0, 144) == 16);
+  CHECK(rows.index(0, 160, 0, 16) == 16);
+  CHECK(rows.index(0, 160, 0, 32) == 0);
+  CHECK(rows.index(0, 160, 0, 144) == 16);
+  CHECK(rows.index(0, 32, 96, 16) == 16);  // in rows of its length
+  CHECK(rows.index(0, 16, 48, 8) == 24);   // in shorter ones
+  CHECK(reading(Batched<6, 32>::info, Fixed<32>::info).index(0, 96, 96, 40) == 8);
   const KnownRegion columns = reading(Batched<5, 32>::info, Fixed<5, 1>::info);
-  CHECK(columns.index(0, 0) == 0);
-  CHECK(columns.index(0, 96) == 3);
-  CHECK(reading(Batched<3, 2, 4, 8>::info, Fixed<2, 1, 1>::info).index(0, 96) == 1);
+  CHECK(columns.index(0, 32, 0, 0) == 0);
+  CHECK(columns.index(0, 32, 96, 16) == 3);
+  CHECK(reading(Batched<3, 2, 4, 8>::info, Fixed<2, 1, 1>::info).index(0, 32, 96, 0) == 1);
   const KnownRegion whole = reading(Batched<5, 7>::info, Batched<5, 7>::info);
-  CHECK(whole.index(0, 32) == 32);
+  CHECK(whole.index(0, 35, 0, 32) == 32);
 }

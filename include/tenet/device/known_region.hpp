@@ -24,10 +24,14 @@ struct KnownRegion {
       if (is_number(k) && inputs[k].count > 1 && inputs[k].inner < result) result = inputs[k].inner;
     return result;
   }
-  /// Input k in the vector at element i starts at data[index(k, i)], or is that number.
-  constexpr long index(int k, long i) const {
-    const long at = is_number(k) ? i / inputs[k].inner : i;
-    return inputs[k].count >= total ? at : at % inputs[k].count;
+  /// Input k in the vector at element j of a row of `row` elements that begins at `first` starts at data[index], or is
+  /// that number. The division is of `first` alone where that is possible.
+  [[gnu::always_inline]] constexpr long index(int k, long row, long first, long j) const {
+    const long count = inputs[k].count;
+    if (is_number(k)) return first / inputs[k].inner % count;
+    if (count >= total) return first + j;
+    if (row % count == 0) return j % count;
+    return count % row == 0 ? first % count + j : (first + j) % count;
   }
   /// Whether each vector of `width` elements from the beginning of a row is contiguous in each input, or one number.
   constexpr bool in_vectors(int input_count, int width) const {

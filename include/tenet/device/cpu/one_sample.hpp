@@ -4,6 +4,7 @@
 #include <tenet/core/vector.hpp>
 #include <tenet/device/cpu/element.hpp>
 #include <tenet/device/cpu/matmul.hpp>
+#include <tenet/device/cpu/tile.hpp>
 #include <tenet/device/cpu/transpose.hpp>
 #include <tenet/device/cpu/workers.hpp>
 #include <tenet/device/known_region.hpp>
@@ -14,64 +15,106 @@ namespace tenet::cpu {
 
 namespace detail {
 
-/// The number that input k is in the row of element i.
-template <KnownRegion region, int k>
-[[gnu::always_inline]] inline Vector region_number(const float* data, long i) {
-  if constexpr (region.is_number(k))
-    return broadcast<Vector>(data[region.index(k, i)]);
-  else
-    return Vector{};
-}
-/// `lanes` lanes of input k from element i.
-template <KnownRegion region, int k, int lanes>
-[[gnu::always_inline]] inline Vector region_input(const float* data, long i, Vector number) {
-  if constexpr (region.is_number(k))
-    return number;
-  else
-    return load_lanes(data + region.index(k, i), region.padded_input[k] ? vector_width : lanes);
-}
+/// A region over a known number of elements, row by row. All loops over its inputs, and those over the vectors of a
+/// short row, are folds: they would be left loops, which take as long as the arithmetic.
+template <Role role, Wiring wiring, KnownRegion region, auto... functions>
+class RegionRows {
+ public:
+  [[gnu::always_inline]] static inline void run(const float* const* data, float* const* outputs, Vector& sum) {
+    run(data, outputs, sum, In{}, Together{});
+  }
 
-/// The elements i to i + lanes of a region. All loops are folds: one over `wiring.inputs` would be left a loop.
-template <Role role, Wiring wiring, KnownRegion region, int lanes, auto... functions, int... In, int... Out>
-[[gnu::always_inline]] inline void region_vector(long i, const float* const* data, const Vector* numbers,
-                                                 float* const* outputs, Vector& sum, std::integer_sequence<int, In...>,
-                                                 std::integer_sequence<int, Out...>) {
-  const Vector inputs[sizeof...(In) + 1]{region_input<region, In, lanes>(data[In], i, numbers[In])...};
-  Vector values[sizeof...(functions) + 1];
-  tenet::detail::evaluate_region<wiring, functions...>(inputs, values);
-  if constexpr (role == Role::store)
-    (store_lanes(outputs[Out] + i, output_of<wiring, Out>(inputs, values),
-                 region.padded_output[Out] ? vector_width : lanes),
-     ...);
-  else
-    sum += lanes == vector_width ? output_of<wiring, 0>(inputs, values)
-                                 : select(first_lanes(lanes), output_of<wiring, 0>(inputs, values), Vector{});
-}
+ private:
+  using In = std::make_integer_sequence<int, wiring.inputs>;
+  using Out = std::make_integer_sequence<int, wiring.outputs>;
+  static constexpr long row = region.row(wiring.inputs);
+  static constexpr int vectors = static_cast<int>(row / vector_width), rest = static_cast<int>(row % vector_width);
+  /// Vectors that stand in line: one row has a loop, several rows are whole vectors.
+  static constexpr int together = row == region.total ? 1 : vectors < 4 ? vectors : 4;
+  using Together = std::make_integer_sequence<int, together>;
 
-/// The row from element `first` on. Its numbers are read before it is written.
-template <Role role, Wiring wiring, KnownRegion region, auto... functions, int... In, int... Out>
-[[gnu::always_inline]] inline void region_row(long first, const float* const* data, float* const* outputs, Vector& sum,
-                                              std::integer_sequence<int, In...> in,
-                                              std::integer_sequence<int, Out...> out) {
-  constexpr long length = region.row(wiring.inputs), whole = length / vector_width * vector_width;
-  constexpr int rest = static_cast<int>(length - whole);
-  const Vector numbers[sizeof...(In) + 1]{region_number<region, In>(data[In], first)...};
-  for (long i = first; i < first + whole; i += vector_width)
-    region_vector<role, wiring, region, vector_width, functions...>(i, data, numbers, outputs, sum, in, out);
-  if constexpr (rest > 0)
-    region_vector<role, wiring, region, rest, functions...>(first + whole, data, numbers, outputs, sum, in, out);
-}
+  /// Whether input k is the same in all rows, and stays in registers.
+  static constexpr bool stays(int k) {
+    if (region.is_number(k)) return region.inputs[k].count == 1;
+    return row < region.total && together == vectors && region.inputs[k].count == row;
+  }
+  template <int k>
+  [[gnu::always_inline]] static inline Vector staying(const float* data, int v) {
+    if constexpr (!stays(k))
+      return Vector{};
+    else if constexpr (region.is_number(k))
+      return broadcast<Vector>(data[0]);
+    else
+      return load(data + v * vector_width);
+  }
+  /// The number that input k is in the row from element `first` on.
+  template <int k>
+  [[gnu::always_inline]] static inline Vector number(const float* data, long first) {
+    if constexpr (region.is_number(k) && !stays(k))
+      return broadcast<Vector>(data[region.index(k, row, first, 0)]);
+    else
+      return Vector{};
+  }
+  /// `lanes` lanes of input k from element j of a row on.
+  template <int k, int lanes>
+  [[gnu::always_inline]] static inline Vector input(const float* data, long first, long j, Vector same, Vector number) {
+    if constexpr (stays(k))
+      return same;
+    else if constexpr (region.is_number(k))
+      return number;
+    else
+      return load_lanes(data + region.index(k, row, first, j), region.padded_input[k] ? vector_width : lanes);
+  }
+
+  /// The elements j to j + lanes of a row. `same` is what stays in registers.
+  template <int lanes, int... K, int... O>
+  [[gnu::always_inline]] static inline void vector(const float* const* data, float* const* outputs, Vector& sum,
+                                                   long first, long j, const Vector* same, const Vector* numbers,
+                                                   std::integer_sequence<int, K...>, std::integer_sequence<int, O...>) {
+    const Vector inputs[sizeof...(K) + 1]{input<K, lanes>(data[K], first, j, same[K], numbers[K])...};
+    Vector values[sizeof...(functions) + 1];
+    tenet::detail::evaluate_region<wiring, functions...>(inputs, values);
+    if constexpr (role == Role::store)
+      (store_lanes(outputs[O] + first + j, output_of<wiring, O>(inputs, values),
+                   region.padded_output[O] ? vector_width : lanes),
+       ...);
+    else
+      sum += lanes == vector_width ? output_of<wiring, 0>(inputs, values)
+                                   : select(first_lanes(lanes), output_of<wiring, 0>(inputs, values), Vector{});
+  }
+
+  template <int... K, int... V>
+  [[gnu::always_inline]] static inline void run(const float* const* data, float* const* outputs, Vector& sum,
+                                                std::integer_sequence<int, K...> in, std::integer_sequence<int, V...>) {
+    Vector same[together][wiring.inputs + 1];
+    (set<V>(same[V], data, in), ...);
+    for (long first = 0; first < region.total; first += row) {
+      const Vector numbers[sizeof...(K) + 1]{number<K>(data[K], first)...};  // read before the row is written
+      int v = 0;
+      for (; v + together <= vectors; v += together)
+        (vector<vector_width>(data, outputs, sum, first, (v + V) * long{vector_width}, same[V], numbers, in, Out{}),
+         ...);
+      ((V < vectors % together
+            ? vector<vector_width>(data, outputs, sum, first, (v + V) * long{vector_width}, same[V], numbers, in, Out{})
+            : void()),
+       ...);
+      if constexpr (rest > 0) vector<rest>(data, outputs, sum, first, row - rest, same[0], numbers, in, Out{});
+    }
+  }
+  template <int V, int... K>
+  [[gnu::always_inline]] static inline void set(Vector* same, const float* const* data,
+                                                std::integer_sequence<int, K...>) {
+    ((same[K] = staying<K>(data[K], V)), ...);
+  }
+};
 
 }  // namespace detail
 
 /// Evaluates a region over all of its elements. Role store: writes the values. Role sum: outputs[0][0] is their sum.
 template <Role role, Wiring wiring, KnownRegion region, auto... functions>
 [[gnu::always_inline]] inline void run_known_region(const float* const* data, float* const* outputs) {
-  constexpr std::make_integer_sequence<int, wiring.inputs> in{};
-  constexpr std::make_integer_sequence<int, wiring.outputs> out{};
   Vector sum{};
-  for (long first = 0; first < region.total; first += region.row(wiring.inputs))
-    detail::region_row<role, wiring, region, functions...>(first, data, outputs, sum, in, out);
+  detail::RegionRows<role, wiring, region, functions...>::run(data, outputs, sum);
   if constexpr (role == Role::sum) outputs[0][0] = horizontal_sum(sum);
 }
 
@@ -98,25 +141,26 @@ template <int last, int... V>
   ((sum[V] += scale * load_within<size>(row, V * vector_width)), ...);
 }
 
-/// result[v] = sum over k of x[k] * rows[k * step + v]: each in two parts, or four where there are few, as a
-/// multiply-add waits four cycles for the one before.
-template <int Inner, int Vectors, int last>
-[[gnu::always_inline]] inline void scaled_rows(const float* x, const float* rows, long step, Vector* result) {
-  constexpr std::make_integer_sequence<int, Vectors> vectors{};
-  constexpr int ways = Vectors >= 4 ? 2 : 4;
-  Vector sum[4][Vectors] = {};
-  int k = 0;
-  for (; k + ways <= Inner; k += ways, rows += ways * step) {
-    add_scaled<last>(sum[0], x[k], rows, vectors);
-    add_scaled<last>(sum[1], x[k + 1], rows + step, vectors);
-    if constexpr (ways == 4) {
-      add_scaled<last>(sum[2], x[k + 2], rows + 2 * step, vectors);
-      add_scaled<last>(sum[3], x[k + 3], rows + 3 * step, vectors);
-    }
-  }
-  for (; k < Inner; ++k, rows += step) add_scaled<last>(sum[0], x[k], rows, vectors);
-  for (int v = 0; v < Vectors; ++v) result[v] = (sum[0][v] + sum[1][v]) + (sum[2][v] + sum[3][v]);
+/// result[v] = sum over k of x[k] * rows[k * step + v]: each in four parts, as a multiply-add waits four cycles for the
+/// one before, or in two where registers do not suffice.
+template <int Inner, int last, int... V, int... Way>
+[[gnu::always_inline]] inline void scaled_rows(const float* x, const float* rows, long step, Vector* result,
+                                               std::integer_sequence<int, V...> vectors,
+                                               std::integer_sequence<int, Way...>) {
+  constexpr int ways = sizeof...(Way);
+  Vector sum[ways][sizeof...(V)] = {};
+  for (int k = 0; k + ways <= Inner; k += ways, rows += ways * step)
+    (add_scaled<last>(sum[Way], x[k + Way], rows + Way * step, vectors), ...);
+  ((Way < Inner % ways ? add_scaled<last>(sum[Way], x[Inner / ways * ways + Way], rows + Way * step, vectors) : void()),
+   ...);
+  if constexpr (ways == 4)
+    ((result[V] = (sum[0][V] + sum[1][V]) + (sum[2][V] + sum[3][V])), ...);
+  else
+    ((result[V] = sum[0][V] + sum[1][V]), ...);
 }
+template <int Vectors>
+using Ways = std::make_integer_sequence < int,
+      vector_width == 16 || Vectors<4 ? 4 : 2>;
 
 /// A row times a matrix [Inner, Columns]; or times one that `run_prepare_factor` has laid out.
 template <int Columns, int Inner, bool prepared>
@@ -124,14 +168,15 @@ inline void row_times_matrix(const float* x, const float* matrix, float* result)
   constexpr int whole = Columns / panel_columns, rest = Columns % panel_columns;
   Vector sum[4];
   for (int p = 0; p < whole; ++p, result += panel_columns) {
-    scaled_rows<Inner, 4, vector_width>(x, matrix, prepared ? panel_columns : Columns, sum);
-    for (int v = 0; v < 4; ++v) store(result + v * vector_width, sum[v]);
+    constexpr std::make_integer_sequence<int, 4> vectors{};
+    scaled_rows<Inner, vector_width>(x, matrix, prepared ? panel_columns : Columns, sum, vectors, Ways<4>{});
+    store_row(result, sum, vectors);
     matrix += prepared ? Inner * long{panel_columns} : panel_columns;
   }
   if constexpr (rest > 0) {
     constexpr int vectors = (rest + vector_width - 1) / vector_width, last = rest - (vectors - 1) * vector_width;
-    scaled_rows<Inner, vectors, prepared ? vector_width : last>(x, matrix, prepared ? vectors * vector_width : Columns,
-                                                                sum);
+    scaled_rows<Inner, prepared ? vector_width : last>(x, matrix, prepared ? vectors * vector_width : Columns, sum,
+                                                       std::make_integer_sequence<int, vectors>{}, Ways<vectors>{});
     for (int v = 0; v < vectors; ++v) store_within<rest>(result, v * vector_width, sum[v]);
   }
 }
