@@ -65,7 +65,8 @@ int serve_inference(const Arguments& given) {
 }
 
 /// Serves a network in one precision, or in the one that is asked for. `Policies` are those of training steps.
-template <class Net, class Input, class Optimizer = tenet::PlainSgd, class Precision = tenet::Float32, class... Policies>
+template <class Net, class Input, class Optimizer = tenet::PlainSgd, class Precision = tenet::Float32,
+          class... Policies>
 int serve_network(const Arguments& given) {
   return given.kind == "train" ? serve_training<Net, Input, Optimizer, Precision, Policies...>(given)
                                : serve_inference<Net, Input, Precision>(given);

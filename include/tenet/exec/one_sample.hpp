@@ -86,8 +86,8 @@ class OneSampleRunner {
     return region;
   }
   template <int Call>
-  static constexpr bool in_vectors = known_region<Call>().in_vectors(lowered.calls[Call].inputs,
-                                                                     sizeof(typename Kernels::Lane) / sizeof(float));
+  static constexpr bool in_vectors =
+      known_region<Call>().in_vectors(lowered.calls[Call].inputs, sizeof(typename Kernels::Lane) / sizeof(float));
 
   /// Kernels, and sums of all elements. (A sum over the batch has not even been traced.)
   template <int S>

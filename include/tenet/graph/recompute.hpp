@@ -130,14 +130,6 @@ constexpr auto grown_for(const G& graph, int way) {
   return pass.run();
 }
 
-/// Floats a sample of a graph's plan.
-template <class G, int Slots>
-constexpr long planned_floats(const G& graph, const SlotTable<Slots>& slots) {
-  const auto fusion = fuse(graph);
-  const auto order = schedule(graph, fusion);
-  return plan_memory(graph, fusion, choose_storage(graph, fusion), order, slots).per_sample_floats;
-}
-
 }  // namespace detail
 
 /// The graph without the nodes behind the first Count.
@@ -150,31 +142,50 @@ constexpr auto first_nodes(const Graph<Context, Nodes, Outputs>& from) {
   return graph;
 }
 
-/// What came of a bound: the least that was found where none of the ways keeps to it.
+/// What came of a bound: the bytes of the plan that keeps to it, or, where none does, the least that was found.
 struct BoundedMemory {
   long least_bytes = 0;
   bool holds = true;
 };
 
-/// The graph of a definition, in which so much is computed again that its plan takes at most `bound` bytes a sample: as
-/// it is, if that does; else the first way that does, or the one that takes least.
-template <const auto& graph, const auto& slots, long bound, int way = 0, long least = -1>
+namespace detail {
+
+/// A graph in which values are computed again in one of the ways, and what its plan takes. Each pass is a constant of
+/// its own: compilers bound the steps of one evaluation.
+template <const auto& traced, const auto& slots, int way>
+struct Candidate {
+  static constexpr auto grown = grown_for(traced, way);
+  static constexpr auto graph = first_nodes<grown.count>(grown.graph);
+  static constexpr auto fusion = fuse(graph);
+  static constexpr auto order = schedule(graph, fusion);
+  static constexpr auto storage = choose_storage(graph, fusion);
+  static constexpr long bytes = 4 * plan_memory(graph, fusion, storage, order, slots).per_sample_floats;
+};
+
+/// Nothing is computed again.
+template <const auto& traced, const auto& slots>
+struct Candidate<traced, slots, -1> {
+  static constexpr const auto& graph = traced;
+  static constexpr auto fusion = fuse(graph);
+  static constexpr auto order = schedule(graph, fusion);
+  static constexpr auto storage = choose_storage(graph, fusion);
+  static constexpr long bytes = 4 * plan_memory(graph, fusion, storage, order, slots).per_sample_floats;
+};
+
+}  // namespace detail
+
+/// The graph in which so much is computed again that its plan takes at most `bound` bytes a sample: as it is traced, if
+/// that does; else in the first way that does. Where none does, as it is traced, and what came of it says so.
+template <const auto& traced, const auto& slots, long bound, int way = -1, long least = -1>
 constexpr auto within_bound() {
-  constexpr long whole = way == 0 ? 4 * detail::planned_floats(graph, slots) : 0;
-  if constexpr (way == 0 && whole <= bound) {
-    return std::pair{graph, BoundedMemory{whole, true}};
-  } else {
-    constexpr auto grown = detail::grown_for(graph, way);
-    constexpr auto candidate = first_nodes<grown.count>(grown.graph);
-    constexpr long bytes = 4 * detail::planned_floats(candidate, slots);
-    constexpr long before = least < 0 || bytes < least ? bytes : least;
-    if constexpr (bytes <= bound)
-      return std::pair{candidate, BoundedMemory{bytes, true}};
-    else if constexpr (way + 1 < detail::recompute_ways)
-      return within_bound<graph, slots, bound, way + 1, before>();
-    else
-      return std::pair{graph, BoundedMemory{before < whole || whole == 0 ? before : whole, false}};
-  }
+  using Candidate = detail::Candidate<traced, slots, way>;
+  constexpr long found = least < 0 || Candidate::bytes < least ? Candidate::bytes : least;
+  if constexpr (Candidate::bytes <= bound)
+    return std::pair{Candidate::graph, BoundedMemory{Candidate::bytes, true}};
+  else if constexpr (way + 1 < detail::recompute_ways)
+    return within_bound<traced, slots, bound, way + 1, found>();
+  else
+    return std::pair{traced, BoundedMemory{found, false}};
 }
 
 }  // namespace tenet

@@ -94,8 +94,8 @@ inline constexpr bool given_twice = (0 + ... + Is<Tags>::value) > 1;
 
 }  // namespace detail
 
-/// What a list of tags says: `Input`, `Device`, `Update`, `OneSample`, `Precision` and `Memory`; every tag has to be one
-/// of them, none may be given twice. `Kernels` are the device's in that precision. `Explanation` is the struct that
+/// What a list of tags says: `Input`, `Device`, `Update`, `OneSample`, `Precision` and `Memory`; every tag has to be
+/// one of them, none may be given twice. `Kernels` are the device's in that precision. `Explanation` is the struct that
 /// explains what is wrong with the tags, or void.
 template <class... Tags>
 struct Policies {

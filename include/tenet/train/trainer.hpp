@@ -73,7 +73,7 @@ struct Elements {
   template <class Wanted, class Found>
   static constexpr bool same = std::is_void_v<Found> || std::is_same_v<Wanted, Found>;
   template <class WantedInput, class WantedTarget>
-  static constexpr bool fit = same<WantedInput, Input>&& same<WantedTarget, Target>;
+  static constexpr bool fit = same<WantedInput, Input> && same<WantedTarget, Target>;
 };
 
 template <class Data>
