@@ -54,6 +54,14 @@ constexpr auto gated = [](auto x) { return softmax(x) * tanh(exp(sum_keep<-1>(x)
 using Gated = Inference<traced::Function<[](auto x) { return softmax(gated(x)); }>, Features<4>>;
 static_assert(count<Gated>("sum") == Count{0, 1});
 
+// A narrow value of few numbers takes no less room than the result that is computed from it, element by element.
+using Short = Inference<traced::Function<[](auto x) {
+                          const auto y = softmax(x);
+                          return tanh(y) + sum_keep<0>(y);
+                        }>,
+                        Features<10>>;
+static_assert(count<Short>("softmax") == Count{1, 0} && count<Short>("add") == Count{0, 1});
+
 // Half the memory for what lasts, and room for one kernel's floats at a time.
 using ResNetStep = Training<ResNet18<>, Image<1, 28, 28>>;
 using Single = traced::Training<ResNet18<>, Image<1, 28, 28>, CrossEntropy>;
@@ -74,6 +82,7 @@ TEST_CASE("no narrow value is overwritten while it is needed") {
   law::check_plan<Training<networks::Drawn<3>, Batched<3, 4>, MeanSquaredError>>();
   law::check_plan<Training<networks::Drawn<4>, Batched<3, 4>, MeanSquaredError, Adam, UpdateInBackward>>();
   law::check_plan<Inference<networks::Residual, Image<2, 6, 5>>>();
+  law::check_plan<Short>();
 }
 
 TEST_CASE("pictures and summaries say which values are narrow") {

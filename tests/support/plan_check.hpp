@@ -129,7 +129,8 @@ class ShadowRun {
       for (const Read& input : inputs) {
         if (!overlap(result, input.value)) continue;
         ++written_in_place;
-        const bool same = plan.place[result].offset == plan.place[input.value].offset;
+        const bool same =
+            plan.place[result].offset == plan.place[input.value].offset && is_narrow(result) == is_narrow(input.value);
         if (!(input.same_place_allowed && same && order.last_use[input.value] == s))
           report("result on an input", result, s);
       }

@@ -100,6 +100,41 @@ TEST_CASE("updates in the backward pass and behind it are the same") {
   update_alike_on<Cpu<0, 2>>();
 }
 
+TEST_CASE("training by Winograd's algorithm follows training without it") {
+  using Deep = Sequential<Conv2d<2, 16, 3, Padding<1>>, ReLU, Conv2d<16, 16, 3, Padding<1>>, BatchNorm2d<16>, ReLU,
+                          Conv2d<16, 16, 3, Padding<1>>, ReLU, Flatten, Linear<1024, 3>>;
+  using Input = Image<2, 8, 8>;
+  using Fast = Trainer<Deep, CrossEntropy, Sgd, Input, Cpu<0, 2>>;
+  using Direct = Trainer<Deep, CrossEntropy, Sgd, Input, Cpu<0, 2>, DirectConvolution>;
+  static_assert(std::is_same_v<Direct::Kernels, CpuDirect> && std::is_same_v<Fast::Kernels, CpuKernels>);
+  static_assert(std::is_same_v<Policies<Input, Reference, DirectConvolution>::Kernels, ReferenceKernels>);
+  Fast fast{{.learning_rate = 0.05f, .momentum = 0.9f}, 3};
+  Direct direct{{.learning_rate = 0.05f, .momentum = 0.9f}, 3};
+  const auto inputs = network::numbers(16 * Input::size, 1);
+  const std::int32_t labels[]{0, 1, 2, 2, 1, 0, 0, 1, 2, 2, 1, 0, 1, 1, 2, 0};
+  int different = 0;
+  float first = 0, last = 0;
+  for (int step = 0; step < 20; ++step) {
+    const float expected = direct.step(inputs.data(), labels, 16).loss;
+    last = fast.step(inputs.data(), labels, 16).loss;
+    CHECK(last == Approx(expected).epsilon(1e-3).margin(1e-5));
+    different += last != expected;
+    if (step == 0) first = last;
+  }
+  CHECK(last < 0.5f * first);
+  CHECK(different > 0);  // they are two ways
+  // Inference, whose weights are prepared, as well.
+  Model<Deep, Input, Cpu<0, 2>> quick(5);
+  Model<Deep, Input, Cpu<0, 2>, DirectConvolution> plain(5);
+  const auto a = quick(inputs.data(), 16), b = plain(inputs.data(), 16);
+  different = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    CHECK(a[i] == Approx(b[i]).epsilon(1e-4).margin(1e-5));
+    different += a[i] != b[i];
+  }
+  CHECK(different > 0);
+}
+
 TEST_CASE("policies in any order train alike") {
   One one{{.learning_rate = 0.1f}, 3};
   Other other{{.learning_rate = 0.1f}, 3};

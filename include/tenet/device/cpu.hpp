@@ -21,6 +21,7 @@
 namespace tenet {
 
 struct CpuOneSample;
+struct CpuDirect;
 
 /// What every `Cpu` device shares: one set of kernels, whatever the number of threads.
 struct CpuKernels {
@@ -34,6 +35,13 @@ struct CpuKernels {
 
   static constexpr const char* name = "cpu";
   using OneSample = CpuOneSample;  ///< for a batch of one of a small network
+  using Direct = CpuDirect;        ///< without Winograd's algorithm
+};
+
+/// The same with convolutions that multiply as they are defined.
+struct CpuDirect : CpuKernels {
+  using Executor = cpu::DirectWorkers;
+  using Kernel = void (*)(Executor&, const Arguments&);
 };
 
 /// The same for a batch that is the constant 1, so that the geometry of every kernel is one, too.

@@ -8,10 +8,10 @@
 
 namespace tenet {
 
-/// The executor of a device: its workers.
-template <class Device>
+/// The executor of a device: its workers, as the kernels want them.
+template <class Device, class Kernels = typename Device::Kernels>
 [[gnu::noinline]] auto make_executor() {
-  using Executor = typename Device::Kernels::Executor;
+  using Executor = typename Kernels::Executor;
   if constexpr (std::is_constructible_v<Executor, int>)
     return std::make_unique<Executor>(Device::threads());
   else

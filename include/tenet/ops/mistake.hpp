@@ -178,7 +178,7 @@ struct ArgumentUnknown : Instead {
   static_assert(
       never<Argument>,
       "a template argument is neither an input shape (Image<...>, Features<...>, Tokens<...>) nor a policy (Cpu<...>, "
-      "UpdateInBackward, BFloat16, MemoryBound<...>, OneSampleAlways)");
+      "UpdateInBackward, BFloat16, MemoryBound<...>, OneSampleAlways, DirectConvolution)");
 };
 /// Bytes a sample that were asked for, and the least that was found.
 template <long>

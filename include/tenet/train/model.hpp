@@ -24,7 +24,7 @@ class ModelOf {
 
   /// Parameters as their layers initialise them, for this seed.
   explicit ModelOf(std::uint64_t seed = 0)
-      : executor_(make_executor<Device>()), weights_(seed), execution_(*executor_) {
+      : executor_(make_executor<Device, Kernels>()), weights_(seed), execution_(*executor_) {
     execution_.bind(Arena::parameters, weights_.parameters());
     execution_.bind(Arena::buffers, weights_.buffers());
   }

@@ -34,6 +34,30 @@ struct BFloat16 {
   using KernelsOf = InPrecision<Kernels, bfloat16>;
 };
 
+/// Convolutions by Winograd's algorithm where that is faster: 3x3, stride 1, many channels. Relative errors of 2e-6.
+struct WinogradConvolution {
+  template <class Kernels>
+  using ConvolvingKernels = Kernels;
+};
+
+namespace detail {
+template <class Kernels>
+struct DirectOf {
+  using type = Kernels;  // of a device that has no others
+};
+template <class Kernels>
+  requires requires { typename Kernels::Direct; }
+struct DirectOf<Kernels> {
+  using type = typename Kernels::Direct;
+};
+}  // namespace detail
+
+/// Convolutions that multiply as they are defined: two to three times slower for those shapes, relative errors of 5e-7.
+struct DirectConvolution {
+  template <class Kernels>
+  using ConvolvingKernels = typename detail::DirectOf<Kernels>::type;
+};
+
 /// The training step's plan takes at most so many bytes a sample for activations: where it would take more, values of
 /// the forward pass are computed again in the backward pass instead of being kept.
 template <long BytesPerSample>
@@ -61,6 +85,8 @@ concept OneSamplePolicy = requires { T::most_flops; };
 template <class T>
 concept PrecisionPolicy = requires { typename T::template KernelsOf<CpuKernels>; };
 template <class T>
+concept ConvolutionPolicy = requires { typename T::template ConvolvingKernels<CpuKernels>; };
+template <class T>
 concept MemoryPolicy = requires { T::memory_bound; };
 
 // What a tag is about.
@@ -75,10 +101,13 @@ using IsOneSample = std::bool_constant<OneSamplePolicy<T>>;
 template <class T>
 using IsPrecision = std::bool_constant<PrecisionPolicy<T>>;
 template <class T>
+using IsConvolution = std::bool_constant<ConvolutionPolicy<T>>;
+template <class T>
 using IsMemory = std::bool_constant<MemoryPolicy<T>>;
 template <class T>
-using IsUnknown = std::bool_constant<!is_tensor_type<T> && !DevicePolicy<T> && !UpdatePolicy<T> &&
-                                     !OneSamplePolicy<T> && !PrecisionPolicy<T> && !MemoryPolicy<T>>;
+using IsUnknown =
+    std::bool_constant<!is_tensor_type<T> && !DevicePolicy<T> && !UpdatePolicy<T> && !OneSamplePolicy<T> &&
+                       !PrecisionPolicy<T> && !ConvolutionPolicy<T> && !MemoryPolicy<T>>;
 
 /// The first of the tags that is one, or what is to be otherwise.
 template <template <class> class Is, class Otherwise, class... Tags>
@@ -94,9 +123,9 @@ inline constexpr bool given_twice = (0 + ... + Is<Tags>::value) > 1;
 
 }  // namespace detail
 
-/// What a list of tags says: `Input`, `Device`, `Update`, `OneSample`, `Precision` and `Memory`; every tag has to be
-/// one of them, none may be given twice. `Kernels` are the device's in that precision. `Explanation` is the struct that
-/// explains what is wrong with the tags, or void.
+/// What a list of tags says: `Input`, `Device`, `Update`, `OneSample`, `Precision`, `Convolution` and `Memory`; every
+/// tag has to be one of them, none may be given twice. `Kernels` are the device's in that precision. `Explanation` is
+/// the struct that explains what is wrong with the tags, or void.
 template <class... Tags>
 struct Policies {
   using Input = typename detail::Find<detail::IsInput, void, Tags...>::type;
@@ -105,7 +134,9 @@ struct Policies {
   using OneSample = typename detail::Find<detail::IsOneSample, OneSampleIfSmall, Tags...>::type;
   using Precision = typename detail::Find<detail::IsPrecision, Float32, Tags...>::type;
   using Memory = typename detail::Find<detail::IsMemory, MemoryUnbounded, Tags...>::type;
-  using Kernels = typename Precision::template KernelsOf<typename Device::Kernels>;
+  using Convolution = typename detail::Find<detail::IsConvolution, WinogradConvolution, Tags...>::type;
+  using Kernels = typename Precision::template KernelsOf<
+      typename Convolution::template ConvolvingKernels<typename Device::Kernels>>;
 
   template <class Instead>
   static constexpr auto explanation() {
@@ -124,6 +155,8 @@ struct Policies {
       return std::type_identity<mistake::ArgumentGivenTwice<OneSample, Instead>>{};
     else if constexpr (detail::given_twice<detail::IsPrecision, Tags...>)
       return std::type_identity<mistake::ArgumentGivenTwice<Precision, Instead>>{};
+    else if constexpr (detail::given_twice<detail::IsConvolution, Tags...>)
+      return std::type_identity<mistake::ArgumentGivenTwice<Convolution, Instead>>{};
     else if constexpr (detail::given_twice<detail::IsMemory, Tags...>)
       return std::type_identity<mistake::ArgumentGivenTwice<Memory, Instead>>{};
     else

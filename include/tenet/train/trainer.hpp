@@ -125,7 +125,7 @@ struct TrainerOf {
    private:
     friend TrainerOf;
     float factor = 1.0f;
-    std::unique_ptr<typename Kernels::Executor> executor = make_executor<Device>();
+    std::unique_ptr<typename Kernels::Executor> executor = make_executor<Device, Kernels>();
     Weights<Net> weights;
     Buffer gradients{keeps_gradients ? Weights<Net>::table.parameter_floats : 0};
     Buffer states{Optimizer::state_count * Weights<Net>::table.parameter_floats};

@@ -15,6 +15,10 @@ static_assert(convolution_kernel({64, 28, 28, 128, 3, 3, 2, 1}) == ConvolutionKe
 static_assert(convolution_kernel({1, 28, 28, 64, 3, 3, 1, 1}) == ConvolutionKernel::patches);    // one channel
 static_assert(convolution_kernel({6, 14, 14, 16, 5, 5, 1, 0}) == ConvolutionKernel::few_channels);
 
+using tenet::cpu::DirectWorkers;
+static_assert(convolution_kernel<DirectWorkers>({64, 28, 28, 64, 3, 3, 1, 1}) == ConvolutionKernel::patches);
+static_assert(convolution_kernel<DirectWorkers>({6, 14, 14, 16, 5, 5, 1, 0}) == ConvolutionKernel::few_channels);
+
 /// All three passes by the kernels that are chosen for a shape, against the reference.
 template <Conv2dGeometry g>
 void check_passes(int batch) {
@@ -41,4 +45,36 @@ TEST_CASE("the kernel chosen for a convolution agrees with the reference", "[cpu
     check_passes<Conv2dGeometry{33, 9, 9, 16, 3, 3, 2, 1}>(batch);
     check_passes<Conv2dGeometry{3, 11, 12, 6, 5, 5, 1, 2}>(batch);
   }
+}
+
+TEST_CASE("direct workers never use Winograd's algorithm", "[cpu][convolution]") {
+  constexpr Conv2dGeometry g{19, 9, 10, 35, 3, 3, 1, 1};
+  constexpr int batch = 5;
+  static_assert(tenet::cpu::winograd_fits(g));
+  const auto input = random_floats(batch * g.input_size(), 1), weight = random_floats(g.weight_size(), 2);
+  const auto upstream = random_floats(batch * g.result_size(), 3);
+  DirectWorkers workers(2);
+  const auto check = [](long size, bool by_winograd, auto chosen, auto direct) {
+    std::vector<float> found(static_cast<std::size_t>(size)), expected(found);
+    chosen(found.data());
+    direct(expected.data());
+    CHECK((found == expected) != by_winograd);
+  };
+  const auto compare = [&](auto& executor, bool by_winograd) {
+    check(
+        batch * g.result_size(), by_winograd,
+        [&](float* to) { run_conv2d(executor, Known<g>{}, batch, input.data(), weight.data(), to); },
+        [&](float* to) { run_conv2d(workers, g, batch, input.data(), weight.data(), to); });
+    check(
+        batch * g.input_size(), by_winograd,
+        [&](float* to) { run_conv2d_input_gradient(executor, Known<g>{}, batch, upstream.data(), weight.data(), to); },
+        [&](float* to) { run_conv2d_input_gradient(workers, g, batch, upstream.data(), weight.data(), to); });
+    check(
+        g.weight_size(), by_winograd,
+        [&](float* to) { run_conv2d_weight_gradient(executor, Known<g>{}, batch, input.data(), upstream.data(), to); },
+        [&](float* to) { run_conv2d_weight_gradient(workers, g, batch, input.data(), upstream.data(), to); });
+  };
+  compare(workers, false);
+  tenet::cpu::Workers others(2);
+  compare(others, true);
 }

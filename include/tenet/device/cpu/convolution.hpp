@@ -17,10 +17,21 @@ enum class ConvolutionKernel {
   few_channels,  ///< sixteen samples in the lanes of vectors: few channels, which fill no vector
 };
 
+/// Workers of programs whose convolutions are to multiply as they are defined, without Winograd's algorithm.
+class DirectWorkers : public Workers {
+ public:
+  using Workers::Workers;
+};
+
+template <class Executor>
+concept ConvolvingWorkers = std::is_base_of_v<Workers, Executor>;
+
+template <ConvolvingWorkers Executor = Workers>
 constexpr ConvolutionKernel convolution_kernel(const Conv2dGeometry& g) {
-  return winograd_fits(g)       ? ConvolutionKernel::winograd
-         : few_channels_fits(g) ? ConvolutionKernel::few_channels
-                                : ConvolutionKernel::patches;
+  constexpr bool direct = std::is_base_of_v<DirectWorkers, Executor>;
+  return !direct && winograd_fits(g) ? ConvolutionKernel::winograd
+         : few_channels_fits(g)      ? ConvolutionKernel::few_channels
+                                     : ConvolutionKernel::patches;
 }
 
 /// Whether a batch is large enough for the kernel of its shape; else patches serve it. Winograd transforms all weights
@@ -46,43 +57,43 @@ void run_winograd_from(Workers& workers, int batch, const float* input, const fl
 }
 }  // namespace detail
 
-template <Conv2dGeometry g>
-constexpr long scratch_conv2d(const Workers* workers, Known<g>) {
-  if constexpr (convolution_kernel(g) == ConvolutionKernel::winograd)
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+constexpr long scratch_conv2d(const Executor* workers, Known<g>) {
+  if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd)
     return detail::larger(scratch_winograd(workers, g), scratch_conv2d(workers, g));
-  else if constexpr (convolution_kernel(g) == ConvolutionKernel::few_channels)
+  else if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels)
     return detail::larger(scratch_conv2d_few_channels(workers, g), scratch_conv2d(workers, g));
   else
     return scratch_conv2d(workers, g);
 }
 
-template <Conv2dGeometry g>
-constexpr long scratch_conv2d_input_gradient(const Workers* workers, Known<g>) {
-  if constexpr (convolution_kernel(g) == ConvolutionKernel::winograd)
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+constexpr long scratch_conv2d_input_gradient(const Executor* workers, Known<g>) {
+  if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd)
     return detail::larger(scratch_winograd(workers, exchanged(g)), scratch_conv2d_input_gradient(workers, g));
-  else if constexpr (convolution_kernel(g) == ConvolutionKernel::few_channels)
+  else if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels)
     return scratch_conv2d_input_gradient_few_channels(workers, g);
   else
     return scratch_conv2d_input_gradient(workers, g);
 }
 
-template <Conv2dGeometry g>
-constexpr long scratch_conv2d_weight_gradient(const Workers* workers, Known<g>) {
-  if constexpr (convolution_kernel(g) == ConvolutionKernel::winograd)
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+constexpr long scratch_conv2d_weight_gradient(const Executor* workers, Known<g>) {
+  if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd)
     return detail::larger(scratch_winograd_weight_gradient(workers, g), scratch_conv2d_weight_gradient(workers, g));
-  else if constexpr (convolution_kernel(g) == ConvolutionKernel::few_channels)
+  else if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels)
     return scratch_conv2d_weight_gradient_few_channels(workers, g);
   else
     return scratch_conv2d_weight_gradient(workers, g);
 }
 
-template <Conv2dGeometry g>
-void run_conv2d(Workers& workers, Known<g>, int batch, const float* input, const float* weight, float* result,
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+void run_conv2d(Executor& workers, Known<g>, int batch, const float* input, const float* weight, float* result,
                 Epilogue epilogue = {}) {
-  if constexpr (convolution_kernel(g) == ConvolutionKernel::winograd) {
+  if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
     if (batch_pays(g, batch))
       return detail::run_winograd_from<g>(workers, batch, input, weight, false, result, epilogue);
-  } else if constexpr (convolution_kernel(g) == ConvolutionKernel::few_channels) {
+  } else if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels) {
     if (batch_pays(g, batch)) return run_conv2d_few_channels(workers, g, batch, input, weight, result, epilogue);
   }
   run_conv2d(workers, g, batch, input, weight, result, epilogue);
@@ -91,13 +102,13 @@ void run_conv2d(Workers& workers, Known<g>, int batch, const float* input, const
 // Gradients of few channels have one kernel for every batch: small batches are trained seldom, and what is not called
 // is not compiled.
 
-template <Conv2dGeometry g>
-void run_conv2d_input_gradient(Workers& workers, Known<g>, int batch, const float* gradient_of_result,
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+void run_conv2d_input_gradient(Executor& workers, Known<g>, int batch, const float* gradient_of_result,
                                const float* weight, float* input_gradient, Epilogue epilogue = {}) {
-  if constexpr (convolution_kernel(g) == ConvolutionKernel::few_channels) {
+  if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels) {
     run_conv2d_input_gradient_few_channels(workers, g, batch, gradient_of_result, weight, input_gradient, epilogue);
   } else {
-    if constexpr (convolution_kernel(g) == ConvolutionKernel::winograd) {
+    if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
       if (batch_pays(g, batch))
         return detail::run_winograd_from<exchanged(g)>(workers, batch, gradient_of_result, weight, true, input_gradient,
                                                        epilogue);
@@ -106,13 +117,13 @@ void run_conv2d_input_gradient(Workers& workers, Known<g>, int batch, const floa
   }
 }
 
-template <Conv2dGeometry g>
-void run_conv2d_weight_gradient(Workers& workers, Known<g>, int batch, const float* input,
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+void run_conv2d_weight_gradient(Executor& workers, Known<g>, int batch, const float* input,
                                 const float* gradient_of_result, float* weight_gradient) {
-  if constexpr (convolution_kernel(g) == ConvolutionKernel::few_channels) {
+  if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels) {
     run_conv2d_weight_gradient_few_channels(workers, g, batch, input, gradient_of_result, weight_gradient);
   } else {
-    if constexpr (convolution_kernel(g) == ConvolutionKernel::winograd) {
+    if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
       if (batch_pays(g, batch))
         return run_winograd_weight_gradient(workers, g, batch, input, gradient_of_result, weight_gradient,
                                             workers.workspace(workspace_winograd_weight_gradient(g)));

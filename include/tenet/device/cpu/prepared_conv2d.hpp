@@ -9,36 +9,38 @@
 namespace tenet::cpu {
 
 /// Winograd's product takes less than the direct one once there are enough positions to transform its weights for.
+template <ConvolvingWorkers Executor = Workers>
 constexpr bool prepared_by_winograd(const Conv2dGeometry& g, long batch) {
-  return winograd_fits(g) && batch * g.positions() >= 100;
+  return convolution_kernel<Executor>(g) == ConvolutionKernel::winograd && batch * g.positions() >= 100;
 }
 
 /// Floats of the prepared weights; 0 where there is nothing to prepare: few channels and few taps need no packing.
-template <Conv2dGeometry g>
-constexpr long prepared_conv2d_weight(const Workers*, Known<g>) {
-  if (convolution_kernel(g) == ConvolutionKernel::few_channels || g.taps() < 64) return 0;
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+constexpr long prepared_conv2d_weight(const Executor*, Known<g>) {
+  if (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels || g.taps() < 64) return 0;
   return prepared_patches_weight(g);
 }
 
 /// Prepares weights [out_channels, channels, kernel_height, kernel_width].
-template <Conv2dGeometry g>
-void run_prepare_conv2d_weight(Workers& workers, Known<g>, const float* weight, float* prepared) {
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+void run_prepare_conv2d_weight(Executor& workers, Known<g>, const float* weight, float* prepared) {
   run_prepare_patches_weight(workers, g, weight, prepared);
 }
 
-template <Conv2dGeometry g>
-constexpr long scratch_prepared_conv2d(const Workers* workers, Known<g>) {
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+constexpr long scratch_prepared_conv2d(const Executor* workers, Known<g>) {
   const long patches = scratch_prepared_patches(workers, g),
-             winograd = winograd_fits(g) ? scratch_winograd(workers, g) : 0;
+             winograd =
+                 convolution_kernel<Executor>(g) == ConvolutionKernel::winograd ? scratch_winograd(workers, g) : 0;
   return patches > winograd ? patches : winograd;
 }
 
 /// `run_conv2d` with `prepared` weights; those as they were are not read.
-template <Conv2dGeometry g>
-void run_prepared_conv2d(Workers& workers, Known<g>, int batch, const float* input, const float*, const float* prepared,
-                         float* result, Epilogue epilogue = {}) {
-  if constexpr (winograd_fits(g)) {
-    if (prepared_by_winograd(g, batch))
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+void run_prepared_conv2d(Executor& workers, Known<g>, int batch, const float* input, const float*,
+                         const float* prepared, float* result, Epilogue epilogue = {}) {
+  if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
+    if (prepared_by_winograd<Executor>(g, batch))
       return run_winograd_conv2d_packed(workers, g, batch, input, prepared, result, epilogue);
   }
   run_conv2d_prepared_patches(workers, g, batch, input, prepared, result, epilogue);
