@@ -21,9 +21,11 @@ enum class Arena : unsigned char {
 /// Where a value lies: arena base + offset (· batch, per sample).
 struct Place {
   Arena arena = Arena::fixed;
-  long offset = 0;
   DType dtype = DType::float32;  ///< of numbers: `float32` or `bfloat16`
+  long offset = 0;
 
+  constexpr Place() = default;
+  constexpr Place(Arena in, long at, DType as = DType::float32) : arena(in), dtype(as), offset(at) {}
   friend constexpr bool operator==(const Place&, const Place&) = default;
 };
 
