@@ -33,25 +33,37 @@ struct RecomputePass {
   constexpr bool is(int i, Kind kind) const { return computed(i) && g.nodes[i].operation->kind == kind; }
   constexpr bool droppable(int i) const { return i < g.forward_count && computed(i) && g.nodes[i].type->batched; }
 
-  /// Drops what element-wise operations compute from values that are kept: batch norms and activations, whose operands
-  /// the backward pass needs in any case. Of those that follow each other, as sums along residual paths, every second
-  /// one is kept: else all of them were computed again at once.
+  /// Drops what element-wise operations compute from values that the backward pass needs in any case, as batch norms
+  /// and activations. Of those that follow each other, as sums along residual paths, every second one is kept: else all
+  /// of them were computed again at once.
   constexpr void drop_elements() {
-    bool in_memory[n]{};  // read by a kernel, or by several operations
+    bool in_memory[n]{}, needed[n]{};  // read by a kernel or by several operations; read by the backward pass
     int readers[n]{};
-    for (int i = 0; i < g.forward_count; ++i)
+    for (int i = 0; i < n; ++i) {
+      if (is(i, Kind::view)) continue;
       for (int j = 0; j < g.nodes[i].operand_count; ++j) {
-        const int operand = g.nodes[i].operands[j];
-        if (++readers[operand] > 1 || !is(i, Kind::element)) in_memory[operand] = true;
+        const int operand = stored_as(g.nodes[i].operands[j]);
+        if (i >= g.forward_count)
+          needed[operand] = true;
+        else if (++readers[operand] > 1 || !is(i, Kind::element))
+          in_memory[operand] = true;
       }
+    }
     for (int i = 0; i < g.forward_count; ++i) {
+      if (is(i, Kind::view)) dropped[i] = dropped[g.nodes[i].operands[0]];
       if (!droppable(i) || !is(i, Kind::element)) continue;
       dropped[i] = true;
       for (int j = 0; j < g.nodes[i].operand_count; ++j) {
-        const int operand = g.nodes[i].operands[j];
-        if (dropped[operand] && in_memory[operand]) dropped[i] = false;
+        const int operand = stored_as(g.nodes[i].operands[j]);
+        if (!droppable(operand)) continue;
+        const bool inlined = is(operand, Kind::element) && !in_memory[operand];
+        if (inlined ? !dropped[operand] : dropped[operand] || !needed[operand]) dropped[i] = false;
       }
     }
+  }
+  constexpr int stored_as(int i) const {
+    while (is(i, Kind::view)) i = g.nodes[i].operands[0];
+    return i;
   }
 
   /// Cuts the forward pass into about so many segments, with equal shares of what the backward pass needs, where little
