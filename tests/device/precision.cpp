@@ -31,13 +31,9 @@ void check_rounding(int batch = 5) {
   static_assert(Mixed::Training::plan.conversion_count > 0 && Single::Training::plan.conversion_count == 0);
   Single single{{.learning_rate = 0}, 3};
   Mixed mixed{{.learning_rate = 0}, 3};
-  std::vector<typename Input::Element> inputs;
-  for (const float x : network::numbers(batch * Input::size, 1))
-    inputs.push_back(static_cast<typename Input::Element>(std::is_integral_v<typename Input::Element> ? 4 + 3 * x : x));
-  std::vector<typename Single::TargetElement> targets(static_cast<std::size_t>(batch * Single::Target::size));
-  for (std::size_t i = 0; i < targets.size(); ++i) targets[i] = static_cast<typename Single::TargetElement>(i % 3);
-  const float expected = single.step(inputs.data(), targets.data(), batch).loss;
-  const float found = mixed.step(inputs.data(), targets.data(), batch).loss;
+  const network::Samples<Single> samples(batch);
+  const float expected = single.step(samples.inputs.data(), samples.targets.data(), batch).loss;
+  const float found = mixed.step(samples.inputs.data(), samples.targets.data(), batch).loss;
   CHECK(found != expected);
   CHECK(found == Approx(expected).epsilon(0.01));
   const auto count = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);

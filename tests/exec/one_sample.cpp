@@ -6,6 +6,7 @@
 
 #include "../../examples/models/lenet.hpp"
 #include "../support/hybrid.hpp"
+#include "../support/network.hpp"
 #include "../support/networks.hpp"
 #include "../support/traced.hpp"
 
@@ -40,15 +41,11 @@ void agrees_with_reference() {
   static_assert(ExecutionOf<OnCpu, typename OnCpu::Predicting>::has_one_sample());
   TrainerOn<Net, Input, Reference> reference{{.learning_rate = 0.05f, .momentum = 0.9f}};
   OnCpu cpu{{.learning_rate = 0.05f, .momentum = 0.9f}};
-  std::vector<typename Input::Element> inputs;
-  for (const float x : hybrid::random_numbers(3 * Input::size, 1))
-    inputs.push_back(static_cast<typename Input::Element>(std::is_integral_v<typename Input::Element> ? 4 + 3 * x : x));
-  std::vector<std::int32_t> labels(3 * OnCpu::Target::size);
-  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 3);
+  const network::Samples<OnCpu> samples(3);
   for (const int batch : {1, 1, 3, 1, 2, 1}) {
     CAPTURE(batch);
-    const StepResult expected = reference.step(inputs.data(), labels.data(), batch);
-    const StepResult found = cpu.step(inputs.data(), labels.data(), batch);
+    const StepResult expected = reference.step(samples.inputs.data(), samples.targets.data(), batch);
+    const StepResult found = cpu.step(samples.inputs.data(), samples.targets.data(), batch);
     CHECK(found.loss == Approx(expected.loss).epsilon(1e-4));
     CHECK(found.accuracy == Approx(expected.accuracy));
     const long count = Weights<Net>::table.parameter_floats;
@@ -56,7 +53,8 @@ void agrees_with_reference() {
                      {cpu.gradients(), static_cast<std::size_t>(count)}) < 1e-4);
     CHECK(difference({reference.weights().parameters(), static_cast<std::size_t>(count)},
                      {cpu.weights().parameters(), static_cast<std::size_t>(count)}) < 1e-3);
-    CHECK(difference(reference.predict(inputs.data(), batch), cpu.predict(inputs.data(), batch)) < 1e-3);
+    CHECK(difference(reference.predict(samples.inputs.data(), batch), cpu.predict(samples.inputs.data(), batch)) <
+          1e-3);
   }
 }
 
@@ -65,9 +63,9 @@ template <class Kernels>
 using SmallStep =
     Program<TrainingProgram<Sequential<Linear<5, 4>, ReLU, Linear<4, 3>>, CrossEntropy, Sgd, Features<5>, Kernels>>;
 static_assert(traced::operations<SmallStep<CpuKernels>>("outer_sum") == 2);
-static_assert(traced::operations<SmallStep<CpuOneSample>>("outer_sum") == 0);
+static_assert(traced::operations<SmallStep<CpuOneSample<CpuKernels>>>("outer_sum") == 0);
 static_assert(traced::operations<SmallStep<CpuKernels>>("sum") == 4);  // two biases, the loss, the accuracy
-static_assert(traced::operations<SmallStep<CpuOneSample>>("sum") == 0);
+static_assert(traced::operations<SmallStep<CpuOneSample<CpuKernels>>>("sum") == 0);
 
 }  // namespace
 

@@ -73,14 +73,11 @@ void check_training(double tolerance) {
   using Bounded = Trainer<Net, Loss, Sgd, In, Device, Tags...>;
   Plain plain{{.learning_rate = 0.05f, .momentum = 0.9f}, 3};
   Bounded bounded{{.learning_rate = 0.05f, .momentum = 0.9f}, 3};
-  std::vector<typename In::Element> inputs;
-  for (const float x : network::numbers(4 * In::size, 1))
-    inputs.push_back(static_cast<typename In::Element>(std::is_integral_v<typename In::Element> ? 4 + 3 * x : x));
-  std::vector<typename Plain::TargetElement> targets(static_cast<std::size_t>(4 * Plain::Target::size));
-  for (std::size_t i = 0; i < targets.size(); ++i) targets[i] = static_cast<typename Plain::TargetElement>(i % 3);
+  const network::Samples<Plain> samples(4);
   for (const int batch : {4, 2, 3}) {
-    const float expected = plain.step(inputs.data(), targets.data(), batch).loss;
-    CHECK(bounded.step(inputs.data(), targets.data(), batch).loss == Approx(expected).epsilon(tolerance));
+    const float expected = plain.step(samples.inputs.data(), samples.targets.data(), batch).loss;
+    CHECK(bounded.step(samples.inputs.data(), samples.targets.data(), batch).loss ==
+          Approx(expected).epsilon(tolerance));
   }
   const float *const found = bounded.weights().parameters(), *const wanted = plain.weights().parameters();
   double difference = 0, size = 0;

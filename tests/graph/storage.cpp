@@ -34,7 +34,7 @@ constexpr Count count(std::string_view name = {}) {
     const auto& node = Program::graph.nodes[i];
     if (node.operation == nullptr || !Program::fusion.stored[i] || node.type->batched != batched) continue;
     if (!name.empty() && name != node.operation->name) continue;
-    (Program::storage.dtype[i] == DType::bfloat16 ? result.narrow : result.whole)++;
+    (Program::storage.is_narrow(i) ? result.narrow : result.whole)++;
   }
   return result;
 }

@@ -33,6 +33,20 @@ inline Floats numbers(long size, std::uint64_t stream = 0) {
   return result;
 }
 
+/// What steps of a trainer take: uniform numbers or a few tokens, and the classes 0, 1, 2 in turn.
+template <class Trainer>
+struct Samples {
+  std::vector<typename Trainer::InputElement> inputs;
+  std::vector<typename Trainer::TargetElement> targets;
+
+  explicit Samples(int count) : targets(static_cast<std::size_t>(count * Trainer::Target::size)) {
+    using Element = typename Trainer::InputElement;
+    for (const float x : numbers(count * Trainer::Input::size, 1))
+      inputs.push_back(static_cast<Element>(std::is_integral_v<Element> ? 4 + 3 * x : x));
+    for (std::size_t i = 0; i < targets.size(); ++i) targets[i] = static_cast<typename Trainer::TargetElement>(i % 3);
+  }
+};
+
 /// A network in evaluation mode on the reference device, every parameter and buffer uniform in [-1, 1).
 template <class Net, class Input>
 struct Evaluated {

@@ -181,7 +181,7 @@ class ShadowRun {
     count(head);
     if (static_cast<int>(narrow.size()) != found) report("narrow values without floats", head, s);
   }
-  static bool is_narrow(int value) { return Program::storage.dtype[value] == tenet::DType::bfloat16; }
+  static bool is_narrow(int value) { return Program::storage.is_narrow(value); }
 
   /// All of the value's numbers are still there, and the schedule knows that they are read here.
   void check_read(int value, int s) {

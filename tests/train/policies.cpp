@@ -28,7 +28,7 @@ static_assert(std::is_same_v<Policies<OneSampleAlways, Tokens<7>>::OneSample, On
 static_assert(std::is_same_v<Policies<Reference, Tokens<7>>::Kernels, ReferenceKernels>);
 static_assert(Policies<Reference, Tokens<7>>::Memory::memory_bound == 0);
 static_assert(Policies<MemoryBound<4096>, Tokens<7>, Reference>::Memory::memory_bound == 4096);
-static_assert(std::is_same_v<Policies<BFloat16, Tokens<7>, Reference>::Kernels::Activation, bfloat16>);
+static_assert(Policies<BFloat16, Tokens<7>, Reference>::Kernels::activations == DType::bfloat16);
 
 using Net = Linear<4, 2>;
 using One = Trainer<Net, MeanSquaredError, Sgd, Features<4>, Reference>;
@@ -59,18 +59,13 @@ void update_alike(Optimizer optimizer) {
   static_assert(!std::is_same_v<typename After::Training, typename In::Training>);
   After after{optimizer, 3};
   In in{optimizer, 3};
-  const auto numbers = network::numbers(3 * Input::size, 1);
-  std::vector<typename Input::Element> inputs;
-  for (const float x : numbers)
-    inputs.push_back(static_cast<typename Input::Element>(std::is_integral_v<typename Input::Element> ? 4 + 3 * x : x));
-  std::vector<typename After::TargetElement> targets(static_cast<std::size_t>(3 * After::Target::size));
-  for (std::size_t i = 0; i < targets.size(); ++i) targets[i] = static_cast<typename After::TargetElement>(i % 3);
+  const network::Samples<After> samples(3);
   const auto count = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
   const std::vector<float> before(in.weights().parameters(), in.weights().parameters() + count);
   for (const int batch : {3, 1, 2, 1}) {
     CAPTURE(batch);
-    const float expected = after.step(inputs.data(), targets.data(), batch).loss;
-    CHECK(in.step(inputs.data(), targets.data(), batch).loss == Approx(expected).epsilon(1e-5));
+    const float expected = after.step(samples.inputs.data(), samples.targets.data(), batch).loss;
+    CHECK(in.step(samples.inputs.data(), samples.targets.data(), batch).loss == Approx(expected).epsilon(1e-5));
     const float *const found = in.weights().parameters(), *const wanted = after.weights().parameters();
     float worst = 0, moved = 0;
     for (std::size_t i = 0; i < count; ++i) {

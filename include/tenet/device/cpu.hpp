@@ -20,6 +20,7 @@
 
 namespace tenet {
 
+template <class OfAnyBatch>
 struct CpuOneSample;
 struct CpuDirect;
 
@@ -34,22 +35,24 @@ struct CpuKernels {
   static constexpr ElementRange element_range = &cpu::element_range<role, wiring, functions...>;
 
   static constexpr const char* name = "cpu";
-  using OneSample = CpuOneSample;  ///< for a batch of one of a small network
-  using Direct = CpuDirect;        ///< without Winograd's algorithm
+  using OneSample = CpuOneSample<CpuKernels>;  ///< for a batch of one of a small network
+  using Direct = CpuDirect;                    ///< without Winograd's algorithm
 };
 
 /// The same with convolutions that multiply as they are defined.
 struct CpuDirect : CpuKernels {
   using Executor = cpu::DirectWorkers;
   using Kernel = void (*)(Executor&, const Arguments&);
+  using OneSample = CpuOneSample<CpuDirect>;
 };
 
-/// The same for a batch that is the constant 1, so that the geometry of every kernel is one, too.
-struct CpuOneSample : CpuKernels {
+/// The same kernels for a batch that is the constant 1, so that the geometry of every kernel is one, too.
+template <class OfAnyBatch>
+struct CpuOneSample : OfAnyBatch {
   struct Arguments : KernelArguments {
     static constexpr int batch = 1;
   };
-  using Kernel = void (*)(Executor&, const Arguments&);
+  using Kernel = void (*)(typename OfAnyBatch::Executor&, const Arguments&);
 
   static constexpr long prepared_factor_floats(long columns, long inner) {
     return cpu::prepared_factor_floats(columns, inner);

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <tenet/core/tensor_type.hpp>
+
 namespace tenet {
 
-/// A device's kernels, for programs that keep the values of samples in memory as numbers of type Element. Every kernel
+/// A device's kernels, for programs that keep the values of samples in memory as numbers of type `dtype`. Every kernel
 /// still computes with `float`.
-template <class Kernels, class Element>
-struct InPrecision : Kernels {
-  using Activation = Element;
+template <class Kernels, DType dtype>
+struct WithActivations : Kernels {
+  static constexpr DType activations = dtype;
 };
 
 }  // namespace tenet

@@ -291,8 +291,6 @@ constexpr LoweredSize room_for(const G& graph, const Fusion<G::count>& fusion, c
   room.calls = 2 * room.steps;
   room.inputs = room.outputs = room.steps;
   for (int m = 0; m < fusion.members; ++m) room.inputs += graph.nodes[fusion.member[m]].operand_count;
-  room.inputs += plan.conversion_count;
-  room.outputs += plan.conversion_count;
   for (int i = 0; i < G::count; ++i) room.outputs += fusion.stored[i] && graph.nodes[i].operation != nullptr;
   return room;
 }

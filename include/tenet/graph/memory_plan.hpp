@@ -150,10 +150,9 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
   constexpr bool converts = keeps_narrow_values<typename G::Context::Device>;
   MemoryPlan<n, G::output_count, converts ? (max_operands + 1) * n : 0> plan;
   bool placed[n]{};
-  const auto is_narrow = [&](int i) { return storage.is_narrow(storage.dtype[i]); };
   const auto size_of = [&](int i) {  // in floats
     const long size = graph.nodes[i].type->size();
-    return rounded_up(is_narrow(i) ? (size + 1) / 2 : size);
+    return rounded_up(storage.is_narrow(i) ? (size + 1) / 2 : size);
   };
 
   for (int i = 0; i < n; ++i) {
@@ -276,11 +275,11 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     if (placed[i]) return;
     placed[i] = true;
     plan.place[i] = {graph.nodes[i].type->batched ? Arena::per_sample : Arena::fixed, ranges(i).take(size_of(i)),
-                     is_narrow(i) ? DType::bfloat16 : DType::float32};
+                     storage.dtype[i]};
     expires(i);
   };
   const auto convert = [&](int value, int step) {
-    if (!is_narrow(value)) return;
+    if (!storage.is_narrow(value)) return;
     for (int k = plan.conversion_count - 1; k >= 0 && plan.conversions[k].step == step; --k)
       if (plan.conversions[k].value == value) return;
     const long floats = rounded_up(graph.nodes[value].type->size());
@@ -305,7 +304,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
               continue;
             if (order.last_use[input] != s || order.step[input] == s || !order.in_place[input]) continue;
             if (plan.place[input].arena > Arena::fixed || size_of(input) != size_of(i) ||
-                is_narrow(input) != is_narrow(i))
+                storage.is_narrow(input) != storage.is_narrow(i))
               continue;
             placed[i] = taken[input] = true;
             plan.place[i] = plan.place[input];
@@ -325,7 +324,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       for (int m = epilogue >= 0 ? fusion.first_member[epilogue] : -1; m >= 0; m = fusion.next_member[m])
         if (fusion.stored[fusion.member[m]]) allocate(fusion.member[m]);
       // Not in the place of an old value, which the region behind may have to read.
-      if (fusion.absorbed[head] && !holds_old_values(plan.place[epilogue].arena) && !is_narrow(epilogue))
+      if (fusion.absorbed[head] && !holds_old_values(plan.place[epilogue].arena) && !storage.is_narrow(epilogue))
         plan.place[head] = plan.place[epilogue];
       else
         allocate(head);

@@ -71,8 +71,8 @@ struct RecomputePass {
   /// arXiv 1604.06174.)
   constexpr void drop_segments(int segments) {
     const int end = g.forward_count;
-    long needed[n + 1]{},
-        crossing[n + 2]{};  // floats that backward reads of the nodes before i; that cross a cut before i
+    long needed[n + 1]{};    // floats that backward reads of the nodes before i
+    long crossing[n + 2]{};  // floats that cross a cut before i
     int last_use[n]{};
     for (int i = 0; i < n; ++i)
       for (int j = 0; j < g.nodes[i].operand_count; ++j) {
@@ -129,16 +129,14 @@ struct RecomputePass {
   }
 };
 
-/// The ways to compute again, in the order in which they are tried.
-inline constexpr int recompute_ways = 4;
+/// The ways to compute again, in the order in which they are tried; the first computes nothing again.
+inline constexpr int recompute_ways = 5;
 
 template <class G>
 constexpr auto grown_for(const G& graph, int way) {
   RecomputePass<G> pass(graph);
-  if (way == 0)
-    pass.drop_elements();
-  else
-    pass.drop_segments(2 << way);  // 4, 8, 16
+  if (way == 1) pass.drop_elements();
+  if (way > 1) pass.drop_segments(1 << way);  // 4, 8, 16
   return pass.run();
 }
 
@@ -174,21 +172,11 @@ struct Candidate {
   static constexpr long bytes = 4 * plan_memory(graph, fusion, storage, order, slots).per_sample_floats;
 };
 
-/// Nothing is computed again.
-template <const auto& traced, const auto& slots>
-struct Candidate<traced, slots, -1> {
-  static constexpr const auto& graph = traced;
-  static constexpr auto fusion = fuse(graph);
-  static constexpr auto order = schedule(graph, fusion);
-  static constexpr auto storage = choose_storage(graph, fusion);
-  static constexpr long bytes = 4 * plan_memory(graph, fusion, storage, order, slots).per_sample_floats;
-};
-
 }  // namespace detail
 
 /// The graph in which so much is computed again that its plan takes at most `bound` bytes a sample: as it is traced, if
 /// that does; else in the first way that does. Where none does, as it is traced, and what came of it says so.
-template <const auto& traced, const auto& slots, long bound, int way = -1, long least = -1>
+template <const auto& traced, const auto& slots, long bound, int way = 0, long least = -1>
 constexpr auto within_bound() {
   using Candidate = detail::Candidate<traced, slots, way>;
   constexpr long found = least < 0 || Candidate::bytes < least ? Candidate::bytes : least;

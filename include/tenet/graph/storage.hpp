@@ -8,12 +8,12 @@ namespace tenet {
 template <int Nodes>
 struct Storage {
   DType dtype[Nodes]{};
-  static constexpr bool is_narrow(DType type) { return type == DType::bfloat16; }
+  constexpr bool is_narrow(int i) const { return dtype[i] == DType::bfloat16; }
 };
 
-/// Whether values that have a batch are kept as `bfloat16`: the kernels say so, see `InPrecision`.
+/// Whether values that have a batch are kept as other numbers than `float`: the kernels say so, see `WithActivations`.
 template <class Kernels>
-inline constexpr bool keeps_narrow_values = requires { typename Kernels::Activation; };
+inline constexpr bool keeps_narrow_values = requires { Kernels::activations; };
 
 /// Chooses the storage of every value. In mixed precision the values of samples, activations and their gradients, take
 /// half the memory; everything is computed as `float`, and rounded where it is stored. Parameters, statistics, sums
@@ -22,13 +22,14 @@ template <class G>
 constexpr auto choose_storage(const G& graph, const Fusion<G::count>& fusion) {
   Storage<G::count> storage;
   for (int i = 0; i < G::count; ++i) storage.dtype[i] = graph.nodes[i].type->dtype;
-  if constexpr (keeps_narrow_values<typename G::Context::Device>) {
+  using Kernels = typename G::Context::Device;
+  if constexpr (keeps_narrow_values<Kernels>) {
     for (int i = 0; i < G::count; ++i) {
       const auto& node = graph.nodes[i];
       if (node.operation == nullptr || !fusion.stored[i] || fusion.absorbed[i]) continue;
       if (node.operation->kind == Kind::reduction || node.operation->full_precision) continue;
       if (node.type->batched && node.type->size() > 1 && node.type->dtype == DType::float32)
-        storage.dtype[i] = DType::bfloat16;
+        storage.dtype[i] = Kernels::activations;
     }
     for (int i = 0; i < G::output_count; ++i)
       if (graph.outputs[i].destination == Destination::result) {

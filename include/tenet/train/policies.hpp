@@ -31,7 +31,7 @@ struct Float32 {
 /// computed as `float`; parameters, their gradients, optimizer states, statistics and losses stay `float`.
 struct BFloat16 {
   template <class Kernels>
-  using KernelsOf = InPrecision<Kernels, bfloat16>;
+  using KernelsOf = WithActivations<Kernels, DType::bfloat16>;
 };
 
 /// Convolutions by Winograd's algorithm where that is faster: 3x3, stride 1, many channels. Relative errors of 2e-6.
@@ -89,37 +89,35 @@ concept ConvolutionPolicy = requires { typename T::template ConvolvingKernels<Cp
 template <class T>
 concept MemoryPolicy = requires { T::memory_bound; };
 
-// What a tag is about.
+/// What a tag is about.
+enum class Axis { input, device, update, one_sample, precision, convolution, memory, unknown };
 template <class T>
-using IsInput = std::bool_constant<is_tensor_type<T>>;
-template <class T>
-using IsDevice = std::bool_constant<DevicePolicy<T>>;
-template <class T>
-using IsUpdate = std::bool_constant<UpdatePolicy<T>>;
-template <class T>
-using IsOneSample = std::bool_constant<OneSamplePolicy<T>>;
-template <class T>
-using IsPrecision = std::bool_constant<PrecisionPolicy<T>>;
-template <class T>
-using IsConvolution = std::bool_constant<ConvolutionPolicy<T>>;
-template <class T>
-using IsMemory = std::bool_constant<MemoryPolicy<T>>;
-template <class T>
-using IsUnknown =
-    std::bool_constant<!is_tensor_type<T> && !DevicePolicy<T> && !UpdatePolicy<T> && !OneSamplePolicy<T> &&
-                       !PrecisionPolicy<T> && !ConvolutionPolicy<T> && !MemoryPolicy<T>>;
+inline constexpr Axis axis_of = is_tensor_type<T>      ? Axis::input
+                                : DevicePolicy<T>      ? Axis::device
+                                : UpdatePolicy<T>      ? Axis::update
+                                : OneSamplePolicy<T>   ? Axis::one_sample
+                                : PrecisionPolicy<T>   ? Axis::precision
+                                : ConvolutionPolicy<T> ? Axis::convolution
+                                : MemoryPolicy<T>      ? Axis::memory
+                                                       : Axis::unknown;
 
-/// The first of the tags that is one, or what is to be otherwise.
-template <template <class> class Is, class Otherwise, class... Tags>
+/// The first of the tags on an axis, or what is to be otherwise.
+template <Axis axis, class Otherwise, class... Tags>
 struct Find {
   using type = Otherwise;
 };
-template <template <class> class Is, class Otherwise, class First, class... Rest>
-struct Find<Is, Otherwise, First, Rest...>
-    : std::conditional_t<Is<First>::value, std::type_identity<First>, Find<Is, Otherwise, Rest...>> {};
+template <Axis axis, class Otherwise, class First, class... Rest>
+struct Find<axis, Otherwise, First, Rest...>
+    : std::conditional_t<axis_of<First> == axis, std::type_identity<First>, Find<axis, Otherwise, Rest...>> {};
 
-template <template <class> class Is, class... Tags>
-inline constexpr bool given_twice = (0 + ... + Is<Tags>::value) > 1;
+/// The first of the tags whose axis another one is on, too, or void.
+template <class... Tags>
+struct FindTwice {
+  using type = void;
+};
+template <class First, class... Rest>
+struct FindTwice<First, Rest...> : std::conditional_t<(false || ... || (axis_of<First> == axis_of<Rest>)),
+                                                      std::type_identity<First>, FindTwice<Rest...>> {};
 
 }  // namespace detail
 
@@ -128,37 +126,29 @@ inline constexpr bool given_twice = (0 + ... + Is<Tags>::value) > 1;
 /// the struct that explains what is wrong with the tags, or void.
 template <class... Tags>
 struct Policies {
-  using Input = typename detail::Find<detail::IsInput, void, Tags...>::type;
-  using Device = typename detail::Find<detail::IsDevice, Cpu<>, Tags...>::type;
-  using Update = typename detail::Find<detail::IsUpdate, UpdateAfterBackward, Tags...>::type;
-  using OneSample = typename detail::Find<detail::IsOneSample, OneSampleIfSmall, Tags...>::type;
-  using Precision = typename detail::Find<detail::IsPrecision, Float32, Tags...>::type;
-  using Memory = typename detail::Find<detail::IsMemory, MemoryUnbounded, Tags...>::type;
-  using Convolution = typename detail::Find<detail::IsConvolution, WinogradConvolution, Tags...>::type;
+  template <detail::Axis axis, class Otherwise>
+  using On = typename detail::Find<axis, Otherwise, Tags...>::type;
+
+  using Input = On<detail::Axis::input, void>;
+  using Device = On<detail::Axis::device, Cpu<>>;
+  using Update = On<detail::Axis::update, UpdateAfterBackward>;
+  using OneSample = On<detail::Axis::one_sample, OneSampleIfSmall>;
+  using Precision = On<detail::Axis::precision, Float32>;
+  using Convolution = On<detail::Axis::convolution, WinogradConvolution>;
+  using Memory = On<detail::Axis::memory, MemoryUnbounded>;
   using Kernels = typename Precision::template KernelsOf<
       typename Convolution::template ConvolvingKernels<typename Device::Kernels>>;
 
   template <class Instead>
   static constexpr auto explanation() {
-    using Unknown = typename detail::Find<detail::IsUnknown, void, Tags...>::type;
+    using Unknown = On<detail::Axis::unknown, void>;
+    using Twice = typename detail::FindTwice<Tags...>::type;
     if constexpr (!std::is_void_v<Unknown>)
       return std::type_identity<mistake::ArgumentUnknown<Unknown, Instead>>{};
     else if constexpr (std::is_void_v<Input>)
       return std::type_identity<mistake::InputMissing<Instead>>{};
-    else if constexpr (detail::given_twice<detail::IsInput, Tags...>)
-      return std::type_identity<mistake::ArgumentGivenTwice<Input, Instead>>{};
-    else if constexpr (detail::given_twice<detail::IsDevice, Tags...>)
-      return std::type_identity<mistake::ArgumentGivenTwice<Device, Instead>>{};
-    else if constexpr (detail::given_twice<detail::IsUpdate, Tags...>)
-      return std::type_identity<mistake::ArgumentGivenTwice<Update, Instead>>{};
-    else if constexpr (detail::given_twice<detail::IsOneSample, Tags...>)
-      return std::type_identity<mistake::ArgumentGivenTwice<OneSample, Instead>>{};
-    else if constexpr (detail::given_twice<detail::IsPrecision, Tags...>)
-      return std::type_identity<mistake::ArgumentGivenTwice<Precision, Instead>>{};
-    else if constexpr (detail::given_twice<detail::IsConvolution, Tags...>)
-      return std::type_identity<mistake::ArgumentGivenTwice<Convolution, Instead>>{};
-    else if constexpr (detail::given_twice<detail::IsMemory, Tags...>)
-      return std::type_identity<mistake::ArgumentGivenTwice<Memory, Instead>>{};
+    else if constexpr (!std::is_void_v<Twice>)
+      return std::type_identity<mistake::ArgumentGivenTwice<Twice, Instead>>{};
     else
       return std::type_identity<void>{};
   }

@@ -125,7 +125,7 @@ struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
   using Output = detail::OutputOf<Net, Input, Context>;
   using Target = typename Loss::template Target<Output>;
   template <class Other>
-  using For = TrainingProgram<Net, Loss, Optimizer, Input, Other, Update>;
+  using For = TrainingProgram<Net, Loss, Optimizer, Input, Other, Update, Memory>;
   static constexpr long memory_bound = Memory::memory_bound;
 
   template <int Nodes>

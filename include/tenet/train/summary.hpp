@@ -98,7 +98,7 @@ std::string plan_text(const char* name) {
   int operations = 0;  // views cost nothing
   for (const auto& node : P::graph.nodes) operations += node.operation != nullptr && node.operation->kind != Kind::view;
   int narrow = 0;
-  for (const DType dtype : P::storage.dtype) narrow += dtype == DType::bfloat16;
+  for (int i = 0; i < P::graph.count; ++i) narrow += P::storage.is_narrow(i);
   std::string more;
   const auto add = [&](int count, const char* what) {
     if (count > 0) more.append(", ").append(std::to_string(count)).append(what);

@@ -351,6 +351,14 @@ struct BrokenTrainer {
   long activation_floats() const { return 0; }
 };
 
+/// The trainer, or the struct that explains that its step takes more memory than `bound`.
+template <class Made, class Instead, long bound>
+constexpr auto bounded() {
+  constexpr BoundedMemory found = Made::Training::bounded.second;
+  using TooSmall = mistake::MemoryBoundTooSmall<mistake::Bytes<bound>, mistake::Least<found.least_bytes>, Instead>;
+  return std::type_identity<std::conditional_t<found.holds, Made, TooSmall>>{};
+}
+
 template <class Net, class Loss, class Optimizer, class... Tags>
 constexpr auto trainer_of() {
   using Chosen = Policies<Tags...>;
@@ -366,18 +374,13 @@ constexpr auto trainer_of() {
     using Kernels = typename Chosen::Kernels;
     using Broken =
         typename decltype(training_explanation<Net, Loss, Optimizer, typename Chosen::Input, Kernels, Instead>())::type;
-    constexpr long bound = Chosen::Memory::memory_bound;
-    if constexpr (std::is_void_v<Broken> && bound > 0) {
-      constexpr BoundedMemory found = TrainerOf<Net, Loss, Optimizer, Tags...>::Training::bounded.second;
-      if constexpr (!found.holds)
-        return std::type_identity<
-            mistake::MemoryBoundTooSmall<mistake::Bytes<bound>, mistake::Least<found.least_bytes>, Instead>>{};
-      else
-        return std::type_identity<TrainerOf<Net, Loss, Optimizer, Tags...>>{};
-    } else {
-      return std::type_identity<
-          std::conditional_t<std::is_void_v<Broken>, TrainerOf<Net, Loss, Optimizer, Tags...>, Broken>>{};
-    }
+    using Made = TrainerOf<Net, Loss, Optimizer, Tags...>;
+    if constexpr (!std::is_void_v<Broken>)
+      return std::type_identity<Broken>{};
+    else if constexpr (Chosen::Memory::memory_bound > 0)
+      return bounded<Made, Instead, Chosen::Memory::memory_bound>();
+    else
+      return std::type_identity<Made>{};
   }
 }
 

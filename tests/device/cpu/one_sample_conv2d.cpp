@@ -63,3 +63,35 @@ TEST_CASE("the convolution of one sample and its gradients agree with the refere
   check_one_sample<many>();
   check_one_sample<uneven>();
 }
+
+TEST_CASE("direct workers do not use Winograd's algorithm for one sample either", "[cpu][one_sample_conv2d]") {
+  constexpr Conv2dGeometry g{19, 16, 16, 35, 3, 3, 1, 1};
+  static_assert(cpu::winograd_fits(g) && cpu::batch_pays(g, 1));
+  const auto input = random_floats(g.input_size(), 1), weight = random_floats(g.weight_size(), 2),
+             upstream = random_floats(g.result_size(), 3);
+  cpu::Workers any(1);
+  cpu::DirectWorkers direct(1);
+  const auto check = [&](long size, auto patches, auto one_sample) {
+    std::vector<float> expected(static_cast<std::size_t>(size)), found(expected), by_winograd(expected);
+    patches(expected.data());
+    one_sample(direct, found.data());
+    one_sample(any, by_winograd.data());
+    CHECK(found == expected);
+    CHECK(by_winograd != expected);
+  };
+  check(
+      g.result_size(), [&](float* to) { run_conv2d(any, g, 1, input.data(), weight.data(), to); },
+      [&](auto& workers, float* to) {
+        cpu::run_conv2d_one_sample(workers, Known<g>{}, input.data(), weight.data(), to);
+      });
+  check(
+      g.input_size(), [&](float* to) { run_conv2d_input_gradient(any, g, 1, upstream.data(), weight.data(), to); },
+      [&](auto& workers, float* to) {
+        cpu::run_conv2d_input_gradient_one_sample(workers, Known<g>{}, upstream.data(), weight.data(), to);
+      });
+  check(
+      g.weight_size(), [&](float* to) { run_conv2d_weight_gradient(any, g, 1, input.data(), upstream.data(), to); },
+      [&](auto& workers, float* to) {
+        cpu::run_conv2d_weight_gradient_one_sample(workers, Known<g>{}, input.data(), upstream.data(), to);
+      });
+}

@@ -37,9 +37,10 @@ constexpr ConvolutionKernel convolution_kernel(const Conv2dGeometry& g) {
 /// Whether a batch is large enough for the kernel of its shape; else patches serve it. Winograd transforms all weights
 /// at each call: 36 numbers written and read for each two channels, as long as about 200 positions' multiplications
 /// take. Sixteen samples in lanes take as long as one.
+template <ConvolvingWorkers Executor = Workers>
 constexpr bool batch_pays(const Conv2dGeometry& g, int batch) {
-  return convolution_kernel(g) == ConvolutionKernel::winograd ? batch * g.positions() >= 256
-                                                              : batch >= few_channels_least_batch;
+  return convolution_kernel<Executor>(g) == ConvolutionKernel::winograd ? batch * g.positions() >= 256
+                                                                        : batch >= few_channels_least_batch;
 }
 
 namespace detail {
@@ -91,10 +92,11 @@ template <ConvolvingWorkers Executor, Conv2dGeometry g>
 void run_conv2d(Executor& workers, Known<g>, int batch, const float* input, const float* weight, float* result,
                 Epilogue epilogue = {}) {
   if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
-    if (batch_pays(g, batch))
+    if (batch_pays<Executor>(g, batch))
       return detail::run_winograd_from<g>(workers, batch, input, weight, false, result, epilogue);
   } else if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels) {
-    if (batch_pays(g, batch)) return run_conv2d_few_channels(workers, g, batch, input, weight, result, epilogue);
+    if (batch_pays<Executor>(g, batch))
+      return run_conv2d_few_channels(workers, g, batch, input, weight, result, epilogue);
   }
   run_conv2d(workers, g, batch, input, weight, result, epilogue);
 }
@@ -109,7 +111,7 @@ void run_conv2d_input_gradient(Executor& workers, Known<g>, int batch, const flo
     run_conv2d_input_gradient_few_channels(workers, g, batch, gradient_of_result, weight, input_gradient, epilogue);
   } else {
     if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
-      if (batch_pays(g, batch))
+      if (batch_pays<Executor>(g, batch))
         return detail::run_winograd_from<exchanged(g)>(workers, batch, gradient_of_result, weight, true, input_gradient,
                                                        epilogue);
     }
@@ -124,7 +126,7 @@ void run_conv2d_weight_gradient(Executor& workers, Known<g>, int batch, const fl
     run_conv2d_weight_gradient_few_channels(workers, g, batch, input, gradient_of_result, weight_gradient);
   } else {
     if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
-      if (batch_pays(g, batch))
+      if (batch_pays<Executor>(g, batch))
         return run_winograd_weight_gradient(workers, g, batch, input, gradient_of_result, weight_gradient,
                                             workers.workspace(workspace_winograd_weight_gradient(g)));
     }

@@ -81,22 +81,24 @@ void long_row_channels(const float* image, const float* weight, float* sums) {
 
 /// Whether the convolution of one sample goes this way: a stride of one, and too few channels to fill vectors with
 /// them.
+template <ConvolvingWorkers Executor = Workers>
 constexpr bool long_row_fits(const Conv2dGeometry& g) {
-  return g.stride == 1 && convolution_kernel(g) == ConvolutionKernel::few_channels && g.kernel_width <= g.width;
+  return g.stride == 1 && convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels &&
+         g.kernel_width <= g.width;
 }
 
-template <Conv2dGeometry g>
-constexpr long scratch_conv2d_one_sample(const Workers* workers, Known<g>) {
-  if constexpr (long_row_fits(g))
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+constexpr long scratch_conv2d_one_sample(const Executor* workers, Known<g>) {
+  if constexpr (long_row_fits<Executor>(g))
     return detail::LongRow<g>::floats;
   else
     return scratch_conv2d(workers, Known<g>{});
 }
 
 /// `run_conv2d` of one sample.
-template <Conv2dGeometry g>
-void run_conv2d_one_sample(Workers& workers, Known<g>, const float* input, const float* weight, float* result) {
-  if constexpr (long_row_fits(g)) {
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+void run_conv2d_one_sample(Executor& workers, Known<g>, const float* input, const float* weight, float* result) {
+  if constexpr (long_row_fits<Executor>(g)) {
     using Row = detail::LongRow<g>;
     workers.reserve_scratch(Row::floats);
     float* const image = workers.scratch(0);
@@ -117,11 +119,11 @@ void run_conv2d_one_sample(Workers& workers, Known<g>, const float* input, const
 }
 
 /// `run_conv2d_input_gradient` of one sample.
-template <Conv2dGeometry g>
-void run_conv2d_input_gradient_one_sample(Workers& workers, Known<g>, const float* gradient_of_result,
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+void run_conv2d_input_gradient_one_sample(Executor& workers, Known<g>, const float* gradient_of_result,
                                           const float* weight, float* input_gradient) {
-  if constexpr (long_row_fits(g) && g.kernel_height == g.kernel_width && g.padding < g.kernel_width &&
-                long_row_fits(exchanged(g))) {
+  if constexpr (long_row_fits<Executor>(g) && g.kernel_height == g.kernel_width && g.padding < g.kernel_width &&
+                long_row_fits<Executor>(exchanged(g))) {
     constexpr int kernel = g.kernel_height * g.kernel_width;
     float* rotated = workers.workspace(g.weight_size());
     for (int c = 0; c < g.channels; ++c)
@@ -129,7 +131,7 @@ void run_conv2d_input_gradient_one_sample(Workers& workers, Known<g>, const floa
         for (int t = 0; t < kernel; ++t) rotated[t] = weight[(o * g.channels + c + 1) * kernel - 1 - t];
     run_conv2d_one_sample(workers, Known<exchanged(g)>{}, gradient_of_result, rotated - g.weight_size(),
                           input_gradient);
-  } else if constexpr (batch_pays(g, 1)) {
+  } else if constexpr (batch_pays<Executor>(g, 1)) {
     run_conv2d_input_gradient(workers, Known<g>{}, 1, gradient_of_result, weight, input_gradient);
   } else {
     run_conv2d_input_gradient(workers, g, 1, gradient_of_result, weight, input_gradient);
@@ -183,11 +185,11 @@ void sum_lines(const float* image, const float* gradient, int channel, int line,
 }  // namespace detail
 
 /// `run_conv2d_weight_gradient` of one sample.
-template <Conv2dGeometry g>
-void run_conv2d_weight_gradient_one_sample(Workers& workers, Known<g>, const float* input,
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+void run_conv2d_weight_gradient_one_sample(Executor& workers, Known<g>, const float* input,
                                            const float* gradient_of_result, float* weight_gradient) {
   using Cut = detail::TapLines<g>;
-  if constexpr (convolution_kernel(g) == ConvolutionKernel::few_channels && Cut::fit) {
+  if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels && Cut::fit) {
     workers.reserve_scratch(Cut::floats);
     float* const image = workers.scratch(0);
     float* const gradient = image + detail::LongRow<g>::behind_image;
@@ -202,7 +204,7 @@ void run_conv2d_weight_gradient_one_sample(Workers& workers, Known<g>, const flo
       if constexpr (Cut::rest > 0) detail::sum_lines<g, Cut::rest>(image, gradient, c, line, sums);
     }
     detail::transpose_vectors(sums, Cut::row, g.taps(), g.out_channels, weight_gradient, g.taps());
-  } else if constexpr (batch_pays(g, 1)) {
+  } else if constexpr (batch_pays<Executor>(g, 1)) {
     run_conv2d_weight_gradient(workers, Known<g>{}, 1, input, gradient_of_result, weight_gradient);
   } else {
     run_conv2d_weight_gradient(workers, g, 1, input, gradient_of_result, weight_gradient);
