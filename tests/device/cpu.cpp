@@ -52,7 +52,7 @@ TEST_CASE("the number of threads is the type's, else the environment's, else all
   for (const char* nothing : {static_cast<const char*>(nullptr), ""}) {
     const Asked none(nothing);
     CHECK(Cpu<>::threads() == 0);
-    CHECK(make_executor<Cpu<>>()->size() == cpu::available_processors());
+    CHECK(make_executor<Cpu<>>()->size() == available_processors());
   }
 }
 

@@ -18,6 +18,18 @@ template <class Device, class Kernels = typename Device::Kernels>
     return std::make_unique<Executor>();
 }
 
+/// One device, and what its executions are made with.
+template <class Device, class Kernels = typename Device::Kernels>
+class OneDevice {
+ public:
+  using Executor = typename Kernels::Executor;
+  Executor& executor() { return *executor_; }
+  Executor& target() { return *executor_; }
+
+ private:
+  std::unique_ptr<Executor> executor_ = make_executor<Device, Kernels>();
+};
+
 template <class Program, class OneSample = OneSampleIfSmall>
 class Execution;
 
@@ -97,16 +109,41 @@ class Execution {
       ran_one_sample_ = batch == 1;
       if (batch == 1) return one_sample().run(1);
     }
-    if (batch != arenas_.batch) prepare(batch);
-    constexpr int prepared = Program::lowered.prepared_steps, steps = Program::lowered.used.steps;
-    if constexpr (prepared > 0) {
-      if (!is_prepared_) StepRunner<Kernels>::run(*executor_, arenas_, step_tables<Program>(0, prepared));
-      is_prepared_ = true;
-    }
+    begin(batch);
     if constexpr (batch_is_known<typename Kernels::Arguments>)
       OneSampleRunner<Program>::run(*executor_, arenas_);
     else
-      StepRunner<Kernels>::run(*executor_, arenas_, step_tables<Program>(prepared, steps));
+      run_steps(Program::lowered.prepared_steps, Program::lowered.used.steps);
+  }
+
+  /// `run` in parts, for whoever has something to do in between: what comes before the first step, and the steps
+  /// `first` to `last`.
+  void begin(int batch) {
+    if (batch != arenas_.batch) prepare(batch);
+    if constexpr (Program::lowered.prepared_steps > 0) {
+      if (!is_prepared_) run_steps(0, Program::lowered.prepared_steps);
+      is_prepared_ = true;
+    }
+  }
+  void run_steps(int first, int last) {
+    StepRunner<Kernels>::run(*executor_, arenas_, step_tables<Program>(first, last));
+  }
+
+  // The optimizer's steps, where all of them are element-wise: one is over all parameters, or over numbers that all of
+  // these need, such as 1 - beta.
+  static constexpr bool is_over_parameters(int step) {
+    return Program::lowered.calls[Program::lowered.steps[step].region].total == Program::slots.parameter_floats;
+  }
+  /// What the steps over all parameters need.
+  void prepare_update() {
+    for (int s = Program::lowered.first_update; s < Program::lowered.after_update; ++s)
+      if (!is_over_parameters(s)) run_steps(s, s + 1);
+  }
+  /// Elements [from, to) of the steps over all parameters, by the calling thread.
+  void update(long from, long to) const {
+    constexpr int first = Program::lowered.first_update, last = Program::lowered.after_update;
+    StepRunner<Kernels>::run_elements(arenas_, step_tables<Program>(first, last), Program::slots.parameter_floats, from,
+                                      to);
   }
 
   /// Result `index` of the last run.

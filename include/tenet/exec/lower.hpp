@@ -83,7 +83,9 @@ struct Lowered {
   RegionProgram<Device> programs[size.programs + 1]{};
   LoweredSize used{};
   int prepared_steps = 0;  ///< the first ones, see `Schedule`
-  long scratch = 0;        ///< floats that each worker needs
+  /// The optimizer's steps over all parameters: all gradients are there before the first one.
+  int first_update = 0, after_update = 0;
+  long scratch = 0;  ///< floats that each worker needs
 };
 
 namespace detail {
@@ -219,6 +221,7 @@ struct LoweringPass {
       if (!complete && head > gradients) {
         copies(true);
         complete = true;
+        lowered.first_update = lowered.used.steps;
       }
       const auto& node = g.nodes[head];
       Step<Device> step;
@@ -264,6 +267,8 @@ struct LoweringPass {
       converted = -1;
     }
     if (!complete) copies(true);
+    lowered.after_update = lowered.used.steps;
+    if (!complete) lowered.first_update = lowered.after_update;
     copies(false);
     return lowered;
   }
@@ -312,6 +317,8 @@ constexpr auto trimmed(const Lowered<Device, room>& from) {
   for (int i = 0; i < size.programs; ++i) to.programs[i] = from.programs[i];
   to.used = size;
   to.prepared_steps = from.prepared_steps;
+  to.first_update = from.first_update;
+  to.after_update = from.after_update;
   to.scratch = from.scratch;
   return to;
 }

@@ -26,6 +26,11 @@ struct OneSampleAlways {
   static constexpr long most_flops = std::numeric_limits<long>::max(), most_steps = most_flops;
 };
 
+/// None.
+struct OneSampleNever {
+  static constexpr long most_flops = -1, most_steps = -1;
+};
+
 template <class Program>
 class OneSampleRunner {
  public:

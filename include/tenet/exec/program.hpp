@@ -98,6 +98,26 @@ struct Program {
         places[static_cast<std::size_t>(output.index)] = plan.place[fusion.value[output.node]];
     return places;
   }();
+  /// Types of inputs and results; null where there is none.
+  static constexpr auto input_types = [] {
+    std::array<const TensorInfo*, 4> types{};
+    for (const auto& node : graph.nodes)
+      if (node.operation == nullptr && node.source == Source::input)
+        types[static_cast<std::size_t>(node.index)] = node.type;
+    return types;
+  }();
+  static constexpr auto result_types = [] {
+    std::array<const TensorInfo*, 4> types{};
+    for (const Output& output : graph.outputs)
+      if (output.destination == Destination::result)
+        types[static_cast<std::size_t>(output.index)] = graph.nodes[output.node].type;
+    return types;
+  }();
+  static constexpr bool writes_buffers = [] {
+    bool found = false;
+    for (const Output& output : graph.outputs) found = found || output.destination == Destination::buffer;
+    return found;
+  }();
   static constexpr long per_sample_floats = plan.per_sample_floats, fixed_floats = plan.fixed_floats;
 
   /// Floating point operations of a run.

@@ -77,6 +77,17 @@ class StepRunner {
     step.kernel(executor, given);
   }
 
+  /// The elements [first, last) of those steps that are regions of `total` elements, by this thread.
+  static void run_elements(const Arenas& arenas, const Tables& tables, long total, long first, long last) {
+    for (int s = 0; s < tables.step_count; ++s) {
+      const RegionCall& call = tables.calls[tables.steps[s].region];
+      if (call.total != total) continue;
+      ElementArguments arguments;
+      const ElementRange range = prepare(call, arenas, tables, arguments);
+      range(arguments, first, last, 0, 1, nullptr);
+    }
+  }
+
   /// All elements of a region whose role is `store`, by this thread.
   static void run_range(const Arenas& arenas, const Tables& tables, const RegionCall& call) {
     ElementArguments arguments;

@@ -178,7 +178,7 @@ struct ArgumentUnknown : Instead {
   static_assert(
       never<Argument>,
       "a template argument is neither an input shape (Image<...>, Features<...>, Tokens<...>) nor a policy (Cpu<...>, "
-      "UpdateInBackward, BFloat16, MemoryBound<...>, OneSampleAlways, DirectConvolution)");
+      "UpdateInBackward, BFloat16, MemoryBound<...>, OneSampleAlways, DirectConvolution, DataParallel<k>)");
 };
 /// Bytes a sample that were asked for, and the least that was found.
 template <long>
@@ -192,6 +192,12 @@ struct MemoryBoundTooSmall : Instead {
       never<Asked>,
       "MemoryBound<bytes>: the training step takes more bytes a sample even when it computes values again; the "
       "least that was found stands in this type as Least<bytes>");
+};
+template <class Strategy, class Instead = Nothing>
+struct StrategyWithoutGradients : Instead {
+  using Instead::Instead;
+  static_assert(never<Strategy>,
+                "UpdateInBackward keeps no gradients that replicas could add up: leave it out, or the strategy");
 };
 template <class Argument, class Instead = Nothing>
 struct ArgumentGivenTwice : Instead {

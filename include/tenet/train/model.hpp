@@ -19,12 +19,11 @@ class ModelOf {
   using Device = typename Chosen::Device;
   using Kernels = typename Chosen::Kernels;
   using Inference = Program<InferenceProgram<Net, Input, Kernels>>;
-  using Running = Execution<Inference, typename Chosen::OneSample>;
+  using Running = typename Chosen::template ExecutionOf<Inference>;
   using Output = typename InferenceProgram<Net, Input, Kernels>::Output;
 
   /// Parameters as their layers initialise them, for this seed.
-  explicit ModelOf(std::uint64_t seed = 0)
-      : executor_(make_executor<Device, Kernels>()), weights_(seed), execution_(*executor_) {
+  explicit ModelOf(std::uint64_t seed = 0) : weights_(seed), execution_(devices_.target()) {
     execution_.bind(Arena::parameters, weights_.parameters());
     execution_.bind(Arena::buffers, weights_.buffers());
   }
@@ -43,7 +42,7 @@ class ModelOf {
   Weights<Net>& weights() { return weights_; }
 
  private:
-  std::unique_ptr<typename Kernels::Executor> executor_;
+  typename Chosen::Devices devices_;
   Weights<Net> weights_;
   Running execution_;
 };

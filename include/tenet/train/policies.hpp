@@ -5,6 +5,7 @@
 #include <tenet/device/precision.hpp>
 #include <tenet/exec/one_sample.hpp>
 #include <tenet/ops/mistake.hpp>
+#include <tenet/parallel/strategy.hpp>
 #include <type_traits>
 
 /// The unordered list of tags behind Trainer<Net, Loss, Optimizer, …>: the input's shape, and a policy for each axis.
@@ -88,9 +89,11 @@ template <class T>
 concept ConvolutionPolicy = requires { typename T::template ConvolvingKernels<CpuKernels>; };
 template <class T>
 concept MemoryPolicy = requires { T::memory_bound; };
+template <class T>
+concept StrategyPolicy = requires { T::replicas; };
 
 /// What a tag is about.
-enum class Axis { input, device, update, one_sample, precision, convolution, memory, unknown };
+enum class Axis { input, device, update, one_sample, precision, convolution, memory, strategy, unknown };
 template <class T>
 inline constexpr Axis axis_of = is_tensor_type<T>      ? Axis::input
                                 : DevicePolicy<T>      ? Axis::device
@@ -99,6 +102,7 @@ inline constexpr Axis axis_of = is_tensor_type<T>      ? Axis::input
                                 : PrecisionPolicy<T>   ? Axis::precision
                                 : ConvolutionPolicy<T> ? Axis::convolution
                                 : MemoryPolicy<T>      ? Axis::memory
+                                : StrategyPolicy<T>    ? Axis::strategy
                                                        : Axis::unknown;
 
 /// The first of the tags on an axis, or what is to be otherwise.
@@ -121,9 +125,9 @@ struct FindTwice<First, Rest...> : std::conditional_t<(false || ... || (axis_of<
 
 }  // namespace detail
 
-/// What a list of tags says: `Input`, `Device`, `Update`, `OneSample`, `Precision`, `Convolution` and `Memory`; every
-/// tag has to be one of them, none may be given twice. `Kernels` are the device's in that precision. `Explanation` is
-/// the struct that explains what is wrong with the tags, or void.
+/// What a list of tags says: `Input`, `Device`, `Update`, `OneSample`, `Precision`, `Convolution`, `Memory` and
+/// `Strategy`; every tag has to be one of them, none may be given twice. `Kernels` are the device's in that precision.
+/// `explanation` has the struct that explains what is wrong with the tags, or void.
 template <class... Tags>
 struct Policies {
   template <detail::Axis axis, class Otherwise>
@@ -136,8 +140,12 @@ struct Policies {
   using Precision = On<detail::Axis::precision, Float32>;
   using Convolution = On<detail::Axis::convolution, WinogradConvolution>;
   using Memory = On<detail::Axis::memory, MemoryUnbounded>;
+  using Strategy = On<detail::Axis::strategy, Single>;
   using Kernels = typename Precision::template KernelsOf<
       typename Convolution::template ConvolvingKernels<typename Device::Kernels>>;
+  using Devices = typename Strategy::template Devices<Device, Kernels>;
+  template <class Program>
+  using ExecutionOf = typename Strategy::template ExecutionOf<Program, OneSample, Device>;
 
   template <class Instead>
   static constexpr auto explanation() {
@@ -149,6 +157,8 @@ struct Policies {
       return std::type_identity<mistake::InputMissing<Instead>>{};
     else if constexpr (!std::is_void_v<Twice>)
       return std::type_identity<mistake::ArgumentGivenTwice<Twice, Instead>>{};
+    else if constexpr (!Update::keeps_gradients && Strategy::replicas > 1)
+      return std::type_identity<mistake::StrategyWithoutGradients<Strategy, Instead>>{};
     else
       return std::type_identity<void>{};
   }

@@ -116,8 +116,9 @@ std::string plan_text(const char* name) {
 }
 
 template <class Device>
-std::string device_text(const typename Device::Kernels::Executor& executor) {
+std::string device_text(const typename Device::Kernels::Executor& executor, int replicas = 1) {
   std::string result = "device: ";
+  if (replicas > 1) result = std::to_string(replicas) + " devices, each: ";
   result += Device::Kernels::name;
   if constexpr (requires { executor.size(); }) {
     char text[64];

@@ -105,7 +105,7 @@ struct TrainerOf {
   using Evaluating = Program<EvaluationProgram<Net, Loss, Input, Kernels>>;
   using Predicting = Program<InferenceProgram<Net, Input, Kernels, Tracer<Kernels>>>;
   template <class P>
-  using ExecutionOf = Execution<P, typename Chosen::OneSample>;
+  using ExecutionOf = typename Chosen::template ExecutionOf<P>;
   using Output = detail::OutputOf<Net, Input, Tracer<Kernels>>;
   using Target = typename Loss::template Target<Output>;
   using InputElement = typename Input::Element;
@@ -125,7 +125,7 @@ struct TrainerOf {
    private:
     friend TrainerOf;
     float factor = 1.0f;
-    std::unique_ptr<typename Kernels::Executor> executor = make_executor<Device, Kernels>();
+    typename Chosen::Devices devices;
     Weights<Net> weights;
     Buffer gradients{keeps_gradients ? Weights<Net>::table.parameter_floats : 0};
     Buffer states{Optimizer::state_count * Weights<Net>::table.parameter_floats};
@@ -249,17 +249,18 @@ struct TrainerOf {
     static_assert(keeps_gradients, "gradients(): UpdateInBackward keeps no gradients: leave that policy out");
     return state_.gradients.data();
   }
-  typename Kernels::Executor& executor() { return *state_.executor; }
+  /// The device's; of several, the first one's.
+  typename Kernels::Executor& executor() { return state_.devices.executor(); }
 
   /// The network's layers, and the plans of training step and evaluation; memory for a batch of one.
-  std::string summary() const {
+  std::string summary() {
     return detail::layer_table<Net, Predicting>() +
            "parameters: " + detail::with_commas(Training::slots.parameter_count) + " (" +
            detail::megabytes(Training::slots.parameter_floats) + ", with " + (keeps_gradients ? "gradients and " : "") +
            Optimizer::name + " " +
            detail::megabytes((1 + keeps_gradients + Optimizer::state_count) * Training::slots.parameter_floats) +
            ")\n" + detail::plan_text<Training>("training step") + detail::plan_text<Evaluating>("evaluation") +
-           detail::device_text<Device>(*state_.executor);
+           detail::device_text<Device>(state_.devices.executor(), Chosen::Strategy::replicas);
   }
 
   /// The graph of the training step in Graphviz' language.
@@ -274,7 +275,7 @@ struct TrainerOf {
   template <class P>
   ExecutionOf<P>& prepared(std::shared_ptr<void>& kept) {
     if (!kept) {
-      auto made = std::make_shared<ExecutionOf<P>>(*state_.executor);
+      auto made = std::make_shared<ExecutionOf<P>>(state_.devices.target());
       made->bind(Arena::parameters, state_.weights.parameters());
       made->bind(Arena::gradients, state_.gradients.data());
       made->bind(Arena::buffers, state_.weights.buffers());
@@ -346,7 +347,7 @@ struct BrokenTrainer {
   Optimizer& optimizer();
   std::span<const float> gradient(const std::string&) const { return {}; }
   const float* gradients() const { return nullptr; }
-  std::string summary() const { return {}; }
+  std::string summary() { return {}; }
   static std::string graph() { return {}; }
   long activation_floats() const { return 0; }
 };

@@ -69,6 +69,6 @@ TEST_CASE("scratch memory is aligned, apart and grows only", "[cpu][workers]") {
 }
 
 TEST_CASE("a pool of size 0 is as large as the machine allows", "[cpu][workers]") {
-  CHECK(tenet::cpu::available_processors() >= 1);
-  CHECK(Workers().size() == tenet::cpu::available_processors());
+  CHECK(tenet::available_processors() >= 1);
+  CHECK(Workers().size() == tenet::available_processors());
 }

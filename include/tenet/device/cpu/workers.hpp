@@ -1,48 +1,15 @@
 #pragma once
 
 #include <atomic>
-#include <cstdio>
 #include <memory>
 #include <new>
+#include <tenet/core/processors.hpp>
+#include <tenet/core/wait.hpp>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
-
 namespace tenet::cpu {
-
-/// Processors that this process may use: those of its affinity mask, bounded by its control group's quota.
-[[gnu::noinline]] inline int available_processors() {
-  int result = static_cast<int>(std::thread::hardware_concurrency());
-#if defined(__linux__)
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) result = CPU_COUNT(&set);
-  auto bound = [&](long quota, long period) {
-    if (quota > 0 && period > 0 && (quota + period - 1) / period < result) {
-      result = static_cast<int>((quota + period - 1) / period);
-    }
-  };
-  auto read = [](const char* path, const char* format, long* first, long* second) {
-    int found = 0;
-    if (std::FILE* file = std::fopen(path, "r")) {
-      found = std::fscanf(file, format, first, second);
-      std::fclose(file);
-    }
-    return found;
-  };
-  long quota = 0, period = 0;
-  if (read("/sys/fs/cgroup/cpu.max", "%ld %ld", &quota, &period) == 2) bound(quota, period);  // "max …" does not match
-  if (read("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "%ld", &quota, nullptr) == 1 &&
-      read("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "%ld", &period, nullptr) == 1) {
-    bound(quota, period);
-  }
-#endif
-  return result > 0 ? result : 1;
-}
 
 /// A pool of threads that runs numbered tasks; the calling thread takes part as worker 0.
 ///
@@ -128,14 +95,6 @@ class Workers {
     memory.reset();
     memory.reset(
         static_cast<float*>(::operator new(sizeof(float) * static_cast<std::size_t>(floats), std::align_val_t{64})));
-  }
-
-  static void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-    asm volatile("pause");
-#else
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-#endif
   }
 
   [[gnu::noinline]] void distribute(int tasks, Function function, void* context) {

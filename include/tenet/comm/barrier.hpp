@@ -1,0 +1,72 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <tenet/core/error.hpp>
+#include <tenet/core/wait.hpp>
+
+namespace tenet {
+
+/// A point at which threads that work together meet, again and again. What one of them wrote before it, all of them see
+/// behind it.
+///
+/// No wait is endless: one that lasts longer than the limit throws an `Error` that names who is missing, and ends those
+/// of the others, too. A thread that fails itself says so by `abandon`.
+class Barrier {
+ public:
+  using Limit = std::chrono::nanoseconds;
+  static constexpr Limit usual_limit = std::chrono::minutes(10);
+
+  explicit Barrier(int parties, Limit limit = usual_limit)
+      : parties_(parties), limit_(limit), come_(std::make_unique<Count[]>(static_cast<std::size_t>(parties))) {}
+
+  int parties() const { return parties_; }
+
+  /// Waits for all others; `party` is the caller, `where` a name for messages.
+  void arrive_and_wait(int party, const char* where) {
+    const long meeting = come_[index(party)].value.load(std::memory_order_relaxed) + 1;
+    come_[index(party)].value.store(meeting, std::memory_order_release);
+    for (int other = 0; other < parties_; ++other) {
+      const std::atomic<long>& come = come_[index(other)].value;
+      const bool ended = wait_until(
+          [&] { return come.load(std::memory_order_acquire) >= meeting || abandoned_.load(std::memory_order_relaxed); },
+          limit_);
+      if (come.load(std::memory_order_acquire) >= meeting) continue;
+      abandon();
+      if (ended) throw Abandoned(std::string(where) + ": another thread has failed");
+      fail(where, "waiting for the others at meeting " + std::to_string(meeting), "all " + std::to_string(parties_),
+           "that " + std::to_string(other) + " has not come for " + text(limit_));
+    }
+  }
+
+  /// Ends the waiting of all, now and from now on, with `Abandoned`.
+  void abandon() noexcept { abandoned_.store(true, std::memory_order_relaxed); }
+
+  /// As new; while nobody waits.
+  void reset() noexcept {
+    for (int party = 0; party < parties_; ++party) come_[index(party)].value.store(0, std::memory_order_relaxed);
+    abandoned_.store(false, std::memory_order_release);
+  }
+
+  /// What those get who wait in vain because another thread has failed: its error is the one to report.
+  struct Abandoned : Error {
+    using Error::Error;
+  };
+
+ private:
+  struct alignas(64) Count {
+    std::atomic<long> value{0};
+  };
+  static std::size_t index(int party) { return static_cast<std::size_t>(party); }
+  static std::string text(Limit limit) {
+    const long milliseconds = static_cast<long>(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count());
+    return milliseconds < 10000 ? std::to_string(milliseconds) + " ms" : std::to_string(milliseconds / 1000) + " s";
+  }
+
+  int parties_;
+  Limit limit_;
+  std::unique_ptr<Count[]> come_;
+  alignas(64) std::atomic<bool> abandoned_{false};
+};
+
+}  // namespace tenet

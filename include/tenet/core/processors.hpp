@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdio>
+#include <thread>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+namespace tenet {
+
+/// Processors that this thread may use: those of its affinity mask, bounded by its control group's quota.
+[[gnu::noinline]] inline int available_processors() {
+  int result = static_cast<int>(std::thread::hardware_concurrency());
+#if defined(__linux__)
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) result = CPU_COUNT(&set);
+  auto bound = [&](long quota, long period) {
+    if (quota > 0 && period > 0 && (quota + period - 1) / period < result) {
+      result = static_cast<int>((quota + period - 1) / period);
+    }
+  };
+  auto read = [](const char* path, const char* format, long* first, long* second) {
+    int found = 0;
+    if (std::FILE* file = std::fopen(path, "r")) {
+      found = std::fscanf(file, format, first, second);
+      std::fclose(file);
+    }
+    return found;
+  };
+  long quota = 0, period = 0;
+  if (read("/sys/fs/cgroup/cpu.max", "%ld %ld", &quota, &period) == 2) bound(quota, period);  // "max …" does not match
+  if (read("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "%ld", &quota, nullptr) == 1 &&
+      read("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "%ld", &period, nullptr) == 1) {
+    bound(quota, period);
+  }
+#endif
+  return result > 0 ? result : 1;
+}
+
+/// Keeps the calling thread, and those that it starts, to one of `parts` equal parts of the processors that it may use.
+/// Returns how many these are; 0, and nothing has changed, where there are fewer processors than parts.
+[[gnu::noinline]] inline int keep_to_part(int part, int parts) {
+#if defined(__linux__)
+  cpu_set_t all, own;
+  CPU_ZERO(&all);
+  CPU_ZERO(&own);
+  if (sched_getaffinity(0, sizeof all, &all) != 0) return 0;
+  const int share = CPU_COUNT(&all) / parts;
+  if (share == 0) return 0;
+  for (int processor = 0, seen = 0; processor < CPU_SETSIZE; ++processor)
+    if (CPU_ISSET(processor, &all) && seen++ / share == part) CPU_SET(processor, &own);
+  return sched_setaffinity(0, sizeof own, &own) == 0 ? share : 0;
+#else
+  return static_cast<void>(part), static_cast<void>(parts), 0;
+#endif
+}
+
+}  // namespace tenet

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <exception>
+#include <functional>
+#include <tenet/core/error.hpp>
+#include <tenet/core/wait.hpp>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace tenet {
+
+/// What a queue holds at most before whoever submits has to wait.
+struct QueueLimits {
+  int tasks = 64;
+  long bytes = 1L << 30;  ///< that tasks say they keep alive; a single task may exceed it
+};
+
+/// The tasks of one logical device, run in their order by a thread of its own. Whoever submits one goes on at once, so
+/// that preparing the next task and running this one take place at the same time.
+///
+/// What a task throws ends up in the next `synchronize`, with the task's number; the tasks behind it are skipped. One
+/// thread at a time may submit and synchronize.
+class DeviceQueue {
+ public:
+  using Task = std::function<void()>;
+
+  /// `first` runs before all tasks, on the queue's thread: to bind it to processors, say. It must not throw.
+  explicit DeviceQueue(QueueLimits limits = {}, Task first = {})
+      : limits_(limits), slots_(std::bit_ceil(static_cast<unsigned>(limits.tasks))), thread_([this, first] {
+          if (first) first();
+          serve();
+        }) {}
+
+  DeviceQueue(const DeviceQueue&) = delete;
+  DeviceQueue& operator=(const DeviceQueue&) = delete;
+
+  /// Runs what is still to run.
+  ~DeviceQueue() {
+    submit({});
+    thread_.join();
+  }
+
+  /// Adds a task; waits while the queue is full. `bytes` is what it keeps alive until it has run.
+  void submit(Task task, long bytes = 0) {
+    wait_while([&] {
+      return waiting() >= limits_.tasks ||
+             (waiting() > 0 && bytes_.load(std::memory_order_relaxed) + bytes > limits_.bytes);
+    });
+    const unsigned number = submitted_.load(std::memory_order_relaxed);
+    slot(number) = {std::move(task), bytes};
+    bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    submitted_.store(number + 1, std::memory_order_release);
+    submitted_.notify_one();
+  }
+
+  /// Waits until all tasks have run. Throws what the first that failed has thrown, as an `Error` that names its number,
+  /// from 1.
+  void synchronize() {
+    wait_while([&] { return waiting() > 0; });
+    if (failure_ == nullptr) return;
+    const std::exception_ptr failure = std::exchange(failure_, nullptr);
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      throw Error("task " + std::to_string(failed_task_) + " of a device's queue: " + error.what());
+    }
+  }
+
+  /// Tasks that have been submitted and have not ended.
+  int waiting() const {
+    return static_cast<int>(submitted_.load(std::memory_order_relaxed) - done_.load(std::memory_order_acquire));
+  }
+
+ private:
+  struct Slot {
+    Task task;  ///< none: the last
+    long bytes = 0;
+  };
+
+  /// Waits for the queue's thread: in a loop for a moment, then asleep.
+  template <class Busy>
+  void wait_while(Busy busy) {
+    for (int spin = 0; spin < spins; ++spin) {
+      if (!busy()) return;
+      pause();
+    }
+    for (unsigned done = done_.load(std::memory_order_acquire); busy(); done = done_.load(std::memory_order_acquire))
+      done_.wait(done, std::memory_order_acquire);
+  }
+
+  void serve() {
+    for (unsigned next = 0;; ++next) {
+      for (int spin = 0; spin < spins && submitted_.load(std::memory_order_relaxed) == next; ++spin) pause();
+      submitted_.wait(next, std::memory_order_acquire);
+      Slot& now = slot(next);
+      if (!now.task) return;
+      try {
+        if (failure_ == nullptr) now.task();
+      } catch (...) {
+        failure_ = std::current_exception();
+        failed_task_ = next + 1;
+      }
+      now.task = {};  // what it keeps alive ends before the task counts as done
+      bytes_.fetch_sub(now.bytes, std::memory_order_relaxed);
+      done_.store(next + 1, std::memory_order_release);
+      done_.notify_one();
+    }
+  }
+
+  /// Numbers of tasks begin anew after 2^32: the slots are a power of two.
+  Slot& slot(unsigned number) { return slots_[number % slots_.size()]; }
+
+  static constexpr int spins = 4000;
+
+  QueueLimits limits_;
+  std::vector<Slot> slots_;
+  std::exception_ptr failure_;  // written by the thread before `done_`, read behind it
+  unsigned failed_task_ = 0;
+  alignas(64) std::atomic<unsigned> submitted_{0};
+  alignas(64) std::atomic<unsigned> done_{0};
+  std::atomic<long> bytes_{0};
+  std::thread thread_;
+};
+
+}  // namespace tenet

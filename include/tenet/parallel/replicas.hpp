@@ -1,0 +1,109 @@
+#pragma once
+
+#include <memory>
+#include <tenet/comm/barrier.hpp>
+#include <tenet/core/processors.hpp>
+#include <tenet/exec/device_queue.hpp>
+#include <tenet/exec/execution.hpp>
+#include <vector>
+
+namespace tenet {
+
+/// Some logical devices of one process: an executor each, and a thread each that keeps to its part of the processors.
+/// The first one's thread is the caller's, which works while it would else wait.
+template <class Device, class Kernels = typename Device::Kernels>
+class Replicas {
+ public:
+  using Executor = typename Kernels::Executor;
+  static constexpr int most = 64;
+
+  /// From 1 to `most` replicas.
+  explicit Replicas(int count)
+      : barrier_(count), executors_(static_cast<std::size_t>(count)), works_(executors_.size()) {
+    // Those of a device; as many as its part of the processors has where it does not say.
+    const int asked = Device::threads(), processors = available_processors();
+    const int threads = asked > 0 ? asked : processors > count ? processors / count : 1;
+    for (int replica = 1; replica < count; ++replica)
+      queues_.push_back(std::make_unique<DeviceQueue>(QueueLimits{.tasks = 4}, [=] { keep_to_part(replica, count); }));
+    run([&](int replica) {  // its workers keep to the same processors
+      if constexpr (std::is_constructible_v<Executor, int>)
+        executors_[index(replica)] = std::make_unique<Executor>(threads);
+      else
+        executors_[index(replica)] = std::make_unique<Executor>();
+    });
+  }
+
+  int size() const { return static_cast<int>(executors_.size()); }
+  Executor& executor(int replica = 0) { return *executors_[index(replica)]; }
+  /// What executions are made with.
+  Replicas& target() { return *this; }
+
+  /// Calls task(replica) for each replica, all at the same time; returns when all have ended. What one of them throws
+  /// is thrown here, and ends the others where they meet.
+  template <class Task>
+  void run(Task&& task) {
+    for (std::size_t r = 0; r < works_.size(); ++r)
+      works_[r] = {this, &call<std::remove_reference_t<Task>>, std::addressof(task), static_cast<int>(r), nullptr};
+    for (std::size_t r = 1; r < works_.size(); ++r) {
+      Work* const work = &works_[r];
+      queues_[r - 1]->submit([work] { work->run(); });
+    }
+    works_[0].run();
+    for (auto& queue : queues_) queue->synchronize();
+    report();
+  }
+
+  /// Where tasks of `run` wait for each other.
+  void meet(int replica, const char* where) { barrier_.arrive_and_wait(replica, where); }
+
+ private:
+  template <class Task>
+  static void call(const void* task, int replica) {
+    (*static_cast<Task*>(const_cast<void*>(task)))(replica);
+  }
+
+  struct Work {
+    Replicas* replicas = nullptr;
+    void (*function)(const void*, int) = nullptr;
+    const void* task = nullptr;
+    int replica = 0;
+    std::exception_ptr failure = nullptr;
+
+    void run() {
+      try {
+        function(task, replica);
+      } catch (...) {
+        failure = std::current_exception();
+        replicas->barrier_.abandon();
+      }
+    }
+  };
+
+  /// Throws what a task has thrown: the first that did not only wait for another one in vain.
+  void report() {
+    std::exception_ptr found = nullptr;
+    for (Work& work : works_) {
+      if (work.failure == nullptr) continue;
+      try {
+        std::rethrow_exception(work.failure);
+      } catch (const Barrier::Abandoned&) {
+        if (found == nullptr) found = std::current_exception();
+      } catch (...) {
+        found = std::current_exception();
+        break;
+      }
+    }
+    if (found == nullptr) return;
+    barrier_.reset();
+    std::rethrow_exception(found);
+  }
+
+  static std::size_t index(int replica) { return static_cast<std::size_t>(replica); }
+
+  Barrier barrier_;
+  std::vector<std::unique_ptr<Executor>> executors_;
+  std::vector<Work> works_;
+  std::vector<std::unique_ptr<DeviceQueue>> queues_;
+};
+
+}  // namespace tenet

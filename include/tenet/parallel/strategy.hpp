@@ -1,0 +1,35 @@
+#pragma once
+
+#include <tenet/parallel/replicated_execution.hpp>
+
+/// Where the parts of a training run: the policies of the axis `strategy`.
+namespace tenet {
+
+/// On one device.
+struct Single {
+  static constexpr int replicas = 1;
+  template <class Device, class Kernels>
+  struct Devices : OneDevice<Device, Kernels> {};
+  template <class Program, class OneSample, class Device>
+  using ExecutionOf = Execution<Program, OneSample>;
+};
+
+/// On `Replicas` logical devices of this process. Each runs the network on its part of every batch; they share the
+/// parameters, and each updates a part of them with the mean of all gradients.
+///
+/// The same numbers as on one device, up to the order of sums; but batch norm takes its statistics from a replica's
+/// part of the batch, and dropout drops other values. Running statistics are those of the first replica, as in
+/// PyTorch's.
+template <int Replicas>
+struct DataParallel {
+  static_assert(Replicas >= 1 && Replicas <= 64, "DataParallel<replicas>: from 1 to 64 replicas");
+  static constexpr int replicas = Replicas;
+  template <class Device, class Kernels>
+  struct Devices : tenet::Replicas<Device, Kernels> {
+    Devices() : tenet::Replicas<Device, Kernels>(Replicas) {}
+  };
+  template <class Program, class OneSample, class Device>
+  using ExecutionOf = ReplicatedExecution<Program, Device>;
+};
+
+}  // namespace tenet

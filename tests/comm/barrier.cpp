@@ -1,0 +1,85 @@
+#include "tenet/comm/barrier.hpp"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+using namespace tenet;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Runs body(party) on a thread for each.
+template <class Body>
+void with_threads(int count, Body body) {
+  std::vector<std::thread> threads;
+  for (int party = 0; party < count; ++party) threads.emplace_back([=] { body(party); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+template <class Call>
+std::string message_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("what all wrote before they met, all see behind it", "[barrier]") {
+  for (const int parties : {1, 2, 5}) {
+    Barrier barrier(parties);
+    std::vector<long> values(static_cast<std::size_t>(parties));  // not atomic: the barrier orders it
+    std::atomic<int> wrong{0};
+    with_threads(parties, [&](int party) {
+      for (long step = 1; step <= 300; ++step) {
+        values[static_cast<std::size_t>(party)] = step;
+        barrier.arrive_and_wait(party, "first");
+        for (const long value : values) wrong += value != step;
+        barrier.arrive_and_wait(party, "second");
+      }
+    });
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("who waits too long says who is missing, and the others' waiting ends, too", "[barrier]") {
+  Barrier barrier(3, 50ms);
+  std::vector<std::string> messages(3);
+  with_threads(3, [&](int party) {
+    if (party != 1)
+      messages[static_cast<std::size_t>(party)] = message_of([&] { barrier.arrive_and_wait(party, "gradients"); });
+  });
+  const std::string expected =
+      "gradients: waiting for the others at meeting 1; expected all 3, found that 1 has not come";
+  const auto names = [&](std::size_t i) { return messages[i].find(expected) == 0; };
+  const auto ended = [&](std::size_t i) { return messages[i] == "gradients: another thread has failed"; };
+  CAPTURE(messages);
+  CHECK((names(0) || names(2)));
+  CHECK((names(0) || ended(0)));
+  CHECK((names(2) || ended(2)));
+}
+
+TEST_CASE("a thread that fails ends the others' waiting", "[barrier]") {
+  Barrier barrier(2);
+  for (int round = 0; round < 2; ++round) {
+    int abandoned = 0;
+    with_threads(2, [&](int party) {
+      if (party == 1) {
+        std::this_thread::sleep_for(5ms);
+        return barrier.abandon();
+      }
+      try {
+        barrier.arrive_and_wait(party, "here");
+      } catch (const Barrier::Abandoned&) {
+        ++abandoned;
+      }
+    });
+    CHECK(abandoned == 1);
+    barrier.reset();
+    with_threads(2, [&](int party) { barrier.arrive_and_wait(party, "again"); });
+    barrier.reset();
+  }
+}

@@ -1,0 +1,48 @@
+#include "tenet/core/processors.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace tenet;
+
+TEST_CASE("a thread keeps to its part of the processors, and so do those that it starts", "[processors]") {
+  const int all = available_processors();
+  REQUIRE(all >= 1);
+  for (int parts : {1, 2, 3}) {
+    for (int part = 0; part < parts; ++part) {
+      int share = -1, own = -1, inherited = -1;
+      std::thread([&] {
+        share = keep_to_part(part, parts);
+        own = available_processors();
+        std::thread([&] { inherited = available_processors(); }).join();
+      }).join();
+      CAPTURE(parts, part, share, own, all);
+      if (share == 0) CHECK(own == all);  // more parts than processors
+      if (share > 0) CHECK((own <= share && own >= 1));
+      CHECK(inherited == own);
+    }
+  }
+  CHECK(available_processors() == all);
+}
+
+#if defined(__linux__)
+TEST_CASE("parts do not overlap", "[processors]") {
+  cpu_set_t seen;
+  CPU_ZERO(&seen);
+  constexpr int parts = 2;
+  for (int part = 0; part < parts; ++part) {
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    int share = 0;
+    std::thread([&] {
+      share = keep_to_part(part, parts);
+      sched_getaffinity(0, sizeof own, &own);
+    }).join();
+    if (share == 0) return;  // one processor
+    CHECK(CPU_COUNT(&own) == share);
+    cpu_set_t both;
+    CPU_AND(&both, &own, &seen);
+    CHECK(CPU_COUNT(&both) == 0);
+    CPU_OR(&seen, &own, &seen);
+  }
+}
+#endif

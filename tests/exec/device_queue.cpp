@@ -1,0 +1,118 @@
+#include "tenet/exec/device_queue.hpp"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+
+using namespace tenet;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::string failure_of(DeviceQueue& queue) {
+  try {
+    queue.synchronize();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("tasks run in their order, on another thread", "[device_queue]") {
+  std::vector<int> ran;
+  const auto here = std::this_thread::get_id();
+  int elsewhere = 0;
+  {
+    DeviceQueue queue({.tasks = 3});
+    for (int i = 0; i < 500; ++i) {
+      queue.submit([&, i] {
+        ran.push_back(i);
+        elsewhere += std::this_thread::get_id() != here;
+      });
+      if (i % 100 == 50) {
+        queue.synchronize();
+        CHECK(ran.size() == static_cast<std::size_t>(i) + 1);  // all of them, and visible
+        CHECK(queue.waiting() == 0);
+      }
+    }
+  }  // the rest runs before the queue ends
+  REQUIRE(ran.size() == 500);
+  for (int i = 0; i < 500; ++i) CHECK(ran[static_cast<std::size_t>(i)] == i);
+  CHECK(elsewhere == 500);
+}
+
+TEST_CASE("whoever submits goes on at once, until the queue is full", "[device_queue]") {
+  std::atomic<bool> open{false};
+  std::atomic<int> submitted{0};
+  DeviceQueue queue({.tasks = 4, .bytes = 100});
+  const auto wait = [&] {
+    while (!open) std::this_thread::sleep_for(1ms);
+  };
+  // The first one runs, and counts as long as it does.
+  std::thread front([&] {
+    for (int i = 0; i < 6; ++i) {
+      queue.submit(wait);
+      ++submitted;
+    }
+  });
+  wait_until([&] { return submitted == 4; }, 60s);
+  std::this_thread::sleep_for(20ms);
+  CHECK(submitted == 4);
+  CHECK(queue.waiting() == 4);
+  open = true;
+  front.join();
+  queue.synchronize();
+  CHECK(submitted == 6);
+
+  // Bytes: 60 fit, another 60 do not; a task of more than the limit runs alone.
+  open = false;
+  submitted = 0;
+  std::thread other([&] {
+    for (const long bytes : {60, 60, 500, 10}) {
+      queue.submit(wait, bytes);
+      ++submitted;
+    }
+  });
+  wait_until([&] { return submitted == 1; }, 60s);
+  std::this_thread::sleep_for(20ms);
+  CHECK(submitted == 1);
+  open = true;
+  other.join();
+  queue.synchronize();
+  CHECK(submitted == 4);
+}
+
+TEST_CASE("what a task keeps alive ends with it", "[device_queue]") {
+  DeviceQueue queue;
+  const auto kept = std::make_shared<int>(1);
+  queue.submit([copy = kept] { static_cast<void>(*copy); });
+  queue.synchronize();
+  CHECK(kept.use_count() == 1);
+}
+
+TEST_CASE("a failure comes out of the next synchronize, with the task's number", "[device_queue]") {
+  DeviceQueue queue;
+  CHECK(failure_of(queue).empty());
+  int ran = 0;
+  queue.submit([&] { ++ran; });
+  queue.submit([] { fail("step", "something is wrong", "1", 2); });
+  for (int i = 0; i < 10; ++i) queue.submit([&] { ++ran; });  // skipped
+  CHECK(failure_of(queue) == "task 2 of a device's queue: step: something is wrong; expected 1, found 2");
+  CHECK(ran == 1);
+  queue.submit([&] { ++ran; });  // it goes on
+  CHECK(failure_of(queue).empty());
+  CHECK(ran == 2);
+}
+
+TEST_CASE("what is to run first runs before all tasks, on the queue's thread", "[device_queue]") {
+  std::thread::id first, task;
+  DeviceQueue queue({}, [&] { first = std::this_thread::get_id(); });
+  queue.submit([&] {
+    task = std::this_thread::get_id();
+    CHECK(first == task);
+  });
+  queue.synchronize();
+  CHECK(first == task);
+}

@@ -1,0 +1,140 @@
+#include "tenet/parallel/replicated_execution.hpp"
+
+#include <tenet/tenet.hpp>
+
+#include "../support/network.hpp"
+#include "../support/networks.hpp"
+
+using namespace tenet;
+
+TEST_CASE("a weighted sum is in the order of its terms, and leaves out those of weight 0", "[replicated_execution]") {
+  constexpr long count = 37;
+  const auto a = network::numbers(count, 1), b = network::numbers(count, 2);
+  const float* const from[]{a.data(), nullptr, b.data()};
+  const float weight[]{0.25f, 0, 0.75f};
+  for (const long first : {0L, 3L, 16L, 37L}) {
+    for (const long last : {first, 37L, first + (37 - first) / 2}) {
+      std::vector<float> found(static_cast<std::size_t>(count), 7.0f);
+      detail::weighted_sum(from, weight, 3, found.data(), first, last);
+      for (long i = 0; i < count; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const float sum = 0.25f * a[at] + 0.75f * b[at];
+        CHECK(found[at] == (i >= first && i < last ? Approx(sum).margin(1e-7) : Approx(7.0f)));
+      }
+    }
+  }
+}
+
+namespace {
+
+double difference(const float* a, const float* b, long count) {
+  double worst = 0, largest = 1e-30;
+  for (long i = 0; i < count; ++i) {
+    worst = std::fmax(worst, std::fabs(static_cast<double>(a[i]) - b[i]));
+    largest = std::fmax(largest, std::fabs(static_cast<double>(b[i])));
+  }
+  return worst / largest;
+}
+
+/// The gradient of a step on replicas is the mean of what one device finds for each one's part of the batch; so are
+/// loss and accuracy, and running statistics are those of the first part. For any network without random numbers.
+template <class Net, class Loss, class Input, class Device, int k>
+void check_parts(std::initializer_list<int> batches) {
+  using One = Trainer<Net, Loss, PlainSgd, Input, Device>;
+  using Many = Trainer<Net, Loss, PlainSgd, Input, Device, DataParallel<k>>;
+  constexpr long floats = Weights<Net>::table.parameter_floats, buffers = Weights<Net>::table.buffer_floats;
+  One one{{.learning_rate = 0}, 3};
+  Many many{{.learning_rate = 0}, 3};
+  const network::Samples<One> samples(13);
+  for (const int batch : batches) {
+    CAPTURE(batch, k);
+    const StepResult found = many.step(samples.inputs.data(), samples.targets.data(), batch);
+    std::vector<double> sum(static_cast<std::size_t>(floats));
+    std::vector<float> first_buffers;
+    double loss = 0, accuracy = 0;
+    for (int r = 0; r < k; ++r) {
+      const int first = (batch * r + k - 1) / k, part = (batch * (r + 1) + k - 1) / k - first;
+      if (part == 0) continue;
+      const std::vector<float> before(one.weights().buffers(), one.weights().buffers() + buffers);
+      const StepResult of_part = one.step(samples.inputs.data() + first * Input::size,
+                                          samples.targets.data() + first * One::Target::size, part);
+      const double weight = static_cast<double>(part) / batch;
+      loss += weight * of_part.loss;
+      accuracy += weight * of_part.accuracy;
+      for (long i = 0; i < floats; ++i) sum[static_cast<std::size_t>(i)] += weight * one.gradients()[i];
+      if (r > 0) std::copy(before.begin(), before.end(), one.weights().buffers());
+    }
+    const std::vector<float> expected(sum.begin(), sum.end());
+    CHECK(found.loss == Approx(loss).epsilon(1e-5));
+    CHECK(found.accuracy == Approx(accuracy).epsilon(1e-5));
+    CHECK(difference(many.gradients(), expected.data(), floats) < 2e-5);
+    CHECK(difference(many.weights().buffers(), one.weights().buffers(), buffers) < 1e-5);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("replicas find the mean gradient of their parts of the batch", "[replicated_execution]") {
+  check_parts<networks::Residual, CrossEntropy, Image<2, 6, 5>, Reference, 2>({8, 5, 1, 13});
+  check_parts<networks::Residual, CrossEntropy, Image<2, 6, 5>, Cpu<0, 1>, 2>({8, 5, 1, 2, 13});
+  check_parts<networks::Residual, CrossEntropy, Image<2, 6, 5>, Cpu<0, 2>, 3>({9, 4, 2, 1});
+  check_parts<networks::WholeRows, MeanSquaredError, Features<16>, Cpu<0, 1>, 4>({13, 3});
+}
+
+namespace {
+
+/// Without what depends on the parts, training is that on one device, up to rounding.
+template <class Net, class Loss, class Optimizer, class Input, class Device, int k>
+void check_training(Optimizer optimizer) {
+  using One = Trainer<Net, Loss, Optimizer, Input, Device>;
+  using Many = Trainer<Net, Loss, Optimizer, Input, Device, DataParallel<k>>;
+  constexpr long floats = Weights<Net>::table.parameter_floats;
+  One one{optimizer, 3};
+  Many many{optimizer, 3};
+  const network::Samples<One> samples(11);
+  const std::vector<float> begin(one.weights().parameters(), one.weights().parameters() + floats);
+  for (const int batch : {11, 4, 1, 7, 11, 2}) {
+    CAPTURE(batch, k);
+    const StepResult expected = one.step(samples.inputs.data(), samples.targets.data(), batch);
+    const StepResult found = many.step(samples.inputs.data(), samples.targets.data(), batch);
+    CHECK(found.loss == Approx(expected.loss).epsilon(1e-4));
+    CHECK(difference(many.weights().parameters(), one.weights().parameters(), floats) < 1e-4);
+  }
+  CHECK(difference(one.weights().parameters(), begin.data(), floats) > 1e-3);
+  // Results of each sample, and of a whole evaluation.
+  for (const int batch : {1, 2, 11}) {
+    const auto expected = one.predict(samples.inputs.data(), batch), found = many.predict(samples.inputs.data(), batch);
+    REQUIRE(found.size() == expected.size());
+    CHECK(difference(found.data(), expected.data(), static_cast<long>(found.size())) < 1e-3);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("training on replicas is training on one device", "[replicated_execution]") {
+  check_training<networks::WholeRows, MeanSquaredError, Sgd, Features<16>, Reference, 2>(
+      {.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f});
+  check_training<networks::WholeRows, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, 2>(
+      {.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f});
+  check_training<networks::WholeRows, CrossEntropy, AdamW, Features<16>, Cpu<0, 2>, 3>({.learning_rate = 0.01f});
+  check_training<networks::WholeRows, CrossEntropy, Adam, Features<16>, Cpu<0, 1>, 2>(
+      {.learning_rate = 0.01f, .weight_decay = 0.1f});
+}
+
+TEST_CASE("replicas drop different values", "[replicated_execution]") {
+  struct Net : Sequential<Linear<64, 64>, Dropout<50>> {};
+  using Many = Trainer<Net, MeanSquaredError, PlainSgd, Features<64>, Reference, DataParallel<2>>;
+  Many many{{.learning_rate = 0}, 3};
+  for (float& weight : many.weights()["0.weight"]) weight = 0;
+  for (float& bias : many.weights()["0.bias"]) bias = 1;
+  const std::vector<float> inputs(128, 1.0f), targets(128, 0.0f);
+  many.step(inputs.data(), targets.data(), 2);
+  // Each sample on a replica of its own adds the same to an element's gradient, or nothing where it drops it.
+  const auto gradient = many.gradient("0.bias");
+  const float largest = *std::max_element(gradient.begin(), gradient.end());
+  const auto count = [&](float value) { return std::count(gradient.begin(), gradient.end(), value); };
+  CHECK(largest > 0);
+  CHECK(count(0) > 0);
+  CHECK(count(largest / 2) > 10);  // dropped by one of them only
+  CHECK(count(0) + count(largest / 2) + count(largest) == 64);
+}
