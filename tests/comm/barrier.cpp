@@ -73,7 +73,7 @@ TEST_CASE("a thread that fails ends the others' waiting", "[barrier]") {
       }
       try {
         barrier.arrive_and_wait(party, "here");
-      } catch (const Barrier::Abandoned&) {
+      } catch (const Abandoned&) {
         ++abandoned;
       }
     });

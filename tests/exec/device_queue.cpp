@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
+#include <tenet/core/error.hpp>
 
 using namespace tenet;
 using namespace std::chrono_literals;
@@ -92,14 +93,15 @@ TEST_CASE("what a task keeps alive ends with it", "[device_queue]") {
   CHECK(kept.use_count() == 1);
 }
 
-TEST_CASE("a failure comes out of the next synchronize, with the task's number", "[device_queue]") {
+TEST_CASE("a failure comes out of the next synchronize, and which task it was", "[device_queue]") {
   DeviceQueue queue;
   CHECK(failure_of(queue).empty());
   int ran = 0;
   queue.submit([&] { ++ran; });
   queue.submit([] { fail("step", "something is wrong", "1", 2); });
   for (int i = 0; i < 10; ++i) queue.submit([&] { ++ran; });  // skipped
-  CHECK(failure_of(queue) == "task 2 of a device's queue: step: something is wrong; expected 1, found 2");
+  CHECK(failure_of(queue) == "step: something is wrong; expected 1, found 2");
+  CHECK(queue.failed_task() == 2);
   CHECK(ran == 1);
   queue.submit([&] { ++ran; });  // it goes on
   CHECK(failure_of(queue).empty());

@@ -38,10 +38,10 @@ double difference(const float* a, const float* b, long count) {
 
 /// The gradient of a step on replicas is the mean of what one device finds for each one's part of the batch; so are
 /// loss and accuracy, and running statistics are those of the first part. For any network without random numbers.
-template <class Net, class Loss, class Input, class Device, int k>
+template <class Net, class Loss, class Input, class Device, int k, class... Policies>
 void check_parts(std::initializer_list<int> batches) {
   using One = Trainer<Net, Loss, PlainSgd, Input, Device>;
-  using Many = Trainer<Net, Loss, PlainSgd, Input, Device, DataParallel<k>>;
+  using Many = Trainer<Net, Loss, PlainSgd, Input, Device, DataParallel<k>, Policies...>;
   constexpr long floats = Weights<Net>::table.parameter_floats, buffers = Weights<Net>::table.buffer_floats;
   One one{{.learning_rate = 0}, 3};
   Many many{{.learning_rate = 0}, 3};
@@ -79,15 +79,19 @@ TEST_CASE("replicas find the mean gradient of their parts of the batch", "[repli
   check_parts<networks::Residual, CrossEntropy, Image<2, 6, 5>, Cpu<0, 1>, 2>({8, 5, 1, 2, 13});
   check_parts<networks::Residual, CrossEntropy, Image<2, 6, 5>, Cpu<0, 2>, 3>({9, 4, 2, 1});
   check_parts<networks::WholeRows, MeanSquaredError, Features<16>, Cpu<0, 1>, 4>({13, 3});
+  // By collectives, in one bucket and in many.
+  check_parts<networks::Residual, CrossEntropy, Image<2, 6, 5>, Cpu<0, 1>, 3, Ring>({9, 4, 2, 1});
+  check_parts<networks::Residual, CrossEntropy, Image<2, 6, 5>, Reference, 2, AllReduce, BucketBytes<64>>({8, 5, 1});
+  check_parts<networks::WholeRows, MeanSquaredError, Features<16>, Cpu<0, 1>, 4, Ring, BucketBytes<4096>>({13, 3});
 }
 
 namespace {
 
 /// Without what depends on the parts, training is that on one device, up to rounding.
-template <class Net, class Loss, class Optimizer, class Input, class Device, int k>
+template <class Net, class Loss, class Optimizer, class Input, class Device, int k, class... Policies>
 void check_training(Optimizer optimizer) {
   using One = Trainer<Net, Loss, Optimizer, Input, Device>;
-  using Many = Trainer<Net, Loss, Optimizer, Input, Device, DataParallel<k>>;
+  using Many = Trainer<Net, Loss, Optimizer, Input, Device, DataParallel<k>, Policies...>;
   constexpr long floats = Weights<Net>::table.parameter_floats;
   One one{optimizer, 3};
   Many many{optimizer, 3};
@@ -119,6 +123,10 @@ TEST_CASE("training on replicas is training on one device", "[replicated_executi
   check_training<networks::WholeRows, CrossEntropy, AdamW, Features<16>, Cpu<0, 2>, 3>({.learning_rate = 0.01f});
   check_training<networks::WholeRows, CrossEntropy, Adam, Features<16>, Cpu<0, 1>, 2>(
       {.learning_rate = 0.01f, .weight_decay = 0.1f});
+  check_training<networks::WholeRows, CrossEntropy, AdamW, Features<16>, Cpu<0, 1>, 3, Ring, BucketBytes<1000>>(
+      {.learning_rate = 0.01f});
+  check_training<networks::WholeRows, CrossEntropy, Sgd, Features<16>, Reference, 4, AllReduce>(
+      {.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f});
 }
 
 TEST_CASE("replicas drop different values", "[replicated_execution]") {

@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <memory>
-#include <tenet/core/error.hpp>
+#include <tenet/comm/transport.hpp>
 #include <tenet/core/wait.hpp>
 
 namespace tenet {
@@ -47,11 +47,6 @@ class Barrier {
     for (int party = 0; party < parties_; ++party) come_[index(party)].value.store(0, std::memory_order_relaxed);
     abandoned_.store(false, std::memory_order_release);
   }
-
-  /// What those get who wait in vain because another thread has failed: its error is the one to report.
-  struct Abandoned : Error {
-    using Error::Error;
-  };
 
  private:
   struct alignas(64) Count {

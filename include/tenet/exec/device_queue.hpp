@@ -4,7 +4,6 @@
 #include <bit>
 #include <exception>
 #include <functional>
-#include <tenet/core/error.hpp>
 #include <tenet/core/wait.hpp>
 #include <thread>
 #include <utility>
@@ -21,8 +20,8 @@ struct QueueLimits {
 /// The tasks of one logical device, run in their order by a thread of its own. Whoever submits one goes on at once, so
 /// that preparing the next task and running this one take place at the same time.
 ///
-/// What a task throws ends up in the next `synchronize`, with the task's number; the tasks behind it are skipped. One
-/// thread at a time may submit and synchronize.
+/// What a task throws comes out of the next `synchronize`; the tasks behind it are skipped. One thread at a time may
+/// submit and synchronize.
 class DeviceQueue {
  public:
   using Task = std::function<void()>;
@@ -56,18 +55,13 @@ class DeviceQueue {
     submitted_.notify_one();
   }
 
-  /// Waits until all tasks have run. Throws what the first that failed has thrown, as an `Error` that names its number,
-  /// from 1.
+  /// Waits until all tasks have run. Throws what the first that failed has thrown; `failed_task` says which it was.
   void synchronize() {
     wait_while([&] { return waiting() > 0; });
-    if (failure_ == nullptr) return;
-    const std::exception_ptr failure = std::exchange(failure_, nullptr);
-    try {
-      std::rethrow_exception(failure);
-    } catch (const std::exception& error) {
-      throw Error("task " + std::to_string(failed_task_) + " of a device's queue: " + error.what());
-    }
+    if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
+  /// The number of the last task that has failed, from 1; 0: none has. To be asked behind `synchronize`.
+  unsigned failed_task() const { return failed_task_; }
 
   /// Tasks that have been submitted and have not ended.
   int waiting() const {

@@ -178,7 +178,7 @@ struct ArgumentUnknown : Instead {
   static_assert(
       never<Argument>,
       "a template argument is neither an input shape (Image<...>, Features<...>, Tokens<...>) nor a policy (Cpu<...>, "
-      "UpdateInBackward, BFloat16, MemoryBound<...>, OneSampleAlways, DirectConvolution, DataParallel<k>)");
+      "UpdateInBackward, BFloat16, MemoryBound<...>, OneSampleAlways, DirectConvolution, DataParallel<k>, Ring)");
 };
 /// Bytes a sample that were asked for, and the least that was found.
 template <long>
@@ -192,6 +192,18 @@ struct MemoryBoundTooSmall : Instead {
       never<Asked>,
       "MemoryBound<bytes>: the training step takes more bytes a sample even when it computes values again; the "
       "least that was found stands in this type as Least<bytes>");
+};
+template <class Policy, class Instead = Nothing>
+struct SynchronisationOfOne : Instead {
+  using Instead::Instead;
+  static_assert(never<Policy>,
+                "a synchronisation, but only one device: add a strategy such as DataParallel<2>, or leave it out");
+};
+template <class Policy, class Instead = Nothing>
+struct BucketsAreNotSent : Instead {
+  using Instead::Instead;
+  static_assert(never<Policy>,
+                "BucketBytes, but Direct sends no buckets: take AllReduce or Ring, or leave the size out");
 };
 template <class Strategy, class Instead = Nothing>
 struct StrategyWithoutGradients : Instead {

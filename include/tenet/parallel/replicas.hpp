@@ -86,7 +86,7 @@ class Replicas {
       if (work.failure == nullptr) continue;
       try {
         std::rethrow_exception(work.failure);
-      } catch (const Barrier::Abandoned&) {
+      } catch (const Abandoned&) {
         if (found == nullptr) found = std::current_exception();
       } catch (...) {
         found = std::current_exception();

@@ -1,16 +1,18 @@
 #pragma once
 
 #include <array>
+#include <tenet/comm/thread_transport.hpp>
 #include <tenet/core/buffer.hpp>
 #include <tenet/core/vector.hpp>
+#include <tenet/parallel/gradient_exchange.hpp>
 #include <tenet/parallel/replicas.hpp>
 
 /// One program on several devices of a process that share its parameters: each runs it on a part of the batch.
 ///
 /// In a training step the gradient of the whole batch's mean loss is the mean of the replicas' gradients, weighted by
-/// their samples: with n_r of n samples on replica r, g = sum over r of n_r / n · g_r. When all g_r are there, each
-/// replica adds up its part of the numbers and updates its part of the parameters: two passes over the gradients, and
-/// the optimizer's state is read once, by one of them. There is no copy of parameters to be sent around.
+/// their samples: with n_r of n samples on replica r, g = sum over r of n_r / n · g_r. When it is there, each replica
+/// updates its part of the parameters: the optimizer's state is read once, by one of them, and there is no copy of
+/// parameters to be sent around. How it is summed up, the synchronisation says: `Direct`, or a collective.
 namespace tenet {
 
 namespace detail {
@@ -47,18 +49,19 @@ constexpr bool updates_by_elements() {
 }  // namespace detail
 
 /// The same interface as `Execution`.
-template <class Program, class Device>
+template <class Program, class Device, class Synchronisation = Direct, long bucket_bytes = 1 << 20>
 class ReplicatedExecution {
  public:
   using Kernels = typename Program::Kernels;
   using Group = Replicas<Device, Kernels>;
 
   explicit ReplicatedExecution(Group& replicas)
-      : replicas_(&replicas), parts_(static_cast<std::size_t>(replicas.size())) {
+      : replicas_(&replicas), network_(replicas.size()), parts_(static_cast<std::size_t>(replicas.size())) {
     static_assert(detail::updates_by_elements<Program>());
     replicas.run([&](int r) {  // its memory is touched first by the thread that works with it
       Part& part = parts_[index(r)];
       part.execution = std::make_unique<One>(replicas.executor(r));
+      if constexpr (exchanges) part.exchange = std::make_unique<Exchange>(ThreadTransport(network_, r));
       if (r == 0) return;
       if constexpr (updates) bind_own(part, Arena::gradients, part.gradients, Program::slots.parameter_floats);
       // Running statistics are those that the first replica sees; what the others see goes nowhere.
@@ -84,7 +87,7 @@ class ReplicatedExecution {
   void run(int batch) {
     const int count = replicas_->size();
     std::array<float, Group::most> weight;
-    std::array<const float*, Group::most> gradients;
+    std::array<float*, Group::most> gradients;
     const auto begin = [&](int r) { return static_cast<int>((static_cast<long>(batch) * r + count - 1) / count); };
     for (int r = 0; r < count; ++r) {
       weight[index(r)] = static_cast<float>(begin(r + 1) - begin(r)) / static_cast<float>(batch);
@@ -97,8 +100,8 @@ class ReplicatedExecution {
       if (samples > 0) {
         give_part(part, begin(r));
         part.execution->begin(samples);
-        part.execution->run_steps(Program::lowered.prepared_steps, Program::lowered.first_update);
       }
+      compute(r, weight[index(r)], gradients[index(r)]);
       if constexpr (updates) {
         if (r == 0) part.execution->prepare_update();
         replicas_->meet(r, "gradients of all replicas");
@@ -129,8 +132,15 @@ class ReplicatedExecution {
     return count;
   }();
 
+  struct NoExchange {};
+  static constexpr bool exchanges = updates && Synchronisation::sends_buckets;
+  using Exchange =
+      std::conditional_t<exchanges, GradientExchange<Program, Synchronisation, bucket_bytes, ThreadTransport>,
+                         NoExchange>;
+
   struct Part {
     std::unique_ptr<One> execution;
+    std::unique_ptr<Exchange> exchange;
     Buffer gradients, buffers;
     std::array<float, 4> means{};  // its results that are one number
   };
@@ -151,14 +161,29 @@ class ReplicatedExecution {
     }
   }
 
-  /// Replica r's part of the sum of gradients, and of the update, in blocks that stay in cache in between.
+  /// Forward and backward pass of replica r.
+  void compute(int r, float weight, float* gradients) {
+    Part& part = parts_[index(r)];
+    if constexpr (exchanges) {
+      try {
+        part.exchange->run(*part.execution, gradients, weight);
+      } catch (...) {
+        network_.abandon();
+        throw;
+      }
+    } else if (weight != 0) {
+      part.execution->run_steps(Program::lowered.prepared_steps, Program::lowered.first_update);
+    }
+  }
+
+  /// Replica r's part of the update, and of the sum of gradients in blocks that stay in cache in between.
   void update(int r, const float* weight, const float* const* gradients) {
     constexpr long floats = Program::slots.parameter_floats, block = 4096;
     const int count = replicas_->size();
     const long blocks = (floats + block - 1) / block, first = blocks * r / count, last = blocks * (r + 1) / count;
     run_each(replicas_->executor(r), static_cast<int>(last - first), [&](int task) {
       const long from = (first + task) * block, to = from + block < floats ? from + block : floats;
-      detail::weighted_sum(gradients, weight, count, gradients_, from, to);
+      if constexpr (!exchanges) detail::weighted_sum(gradients, weight, count, gradients_, from, to);
       parts_[0].execution->update(from, to);  // it reads the sums
     });
   }
@@ -200,6 +225,7 @@ class ReplicatedExecution {
   }
 
   Group* replicas_;
+  ThreadNetwork network_;
   std::vector<Part> parts_;
   std::array<const void*, 4> inputs_{};
   std::array<Buffer, 4> results_;

@@ -8,10 +8,11 @@ namespace tenet {
 /// On one device.
 struct Single {
   static constexpr int replicas = 1;
+  using Synchronisation = void;
   template <class Device, class Kernels>
   struct Devices : OneDevice<Device, Kernels> {};
-  template <class Program, class OneSample, class Device>
-  using ExecutionOf = Execution<Program, OneSample>;
+  template <class Program, class Policies>
+  using ExecutionOf = Execution<Program, typename Policies::OneSample>;
 };
 
 /// On `Replicas` logical devices of this process. Each runs the network on its part of every batch; they share the
@@ -28,8 +29,10 @@ struct DataParallel {
   struct Devices : tenet::Replicas<Device, Kernels> {
     Devices() : tenet::Replicas<Device, Kernels>(Replicas) {}
   };
-  template <class Program, class OneSample, class Device>
-  using ExecutionOf = ReplicatedExecution<Program, Device>;
+  using Synchronisation = Direct;  ///< where the user names none
+  template <class Program, class Policies>
+  using ExecutionOf = ReplicatedExecution<Program, typename Policies::Device, typename Policies::Synchronisation,
+                                          Policies::Buckets::bucket_bytes>;
 };
 
 }  // namespace tenet

@@ -91,19 +91,37 @@ template <class T>
 concept MemoryPolicy = requires { T::memory_bound; };
 template <class T>
 concept StrategyPolicy = requires { T::replicas; };
+template <class T>
+concept SynchronisationPolicy = requires { T::sends_buckets; };
+template <class T>
+concept BucketPolicy = requires { T::bucket_bytes; };
 
 /// What a tag is about.
-enum class Axis { input, device, update, one_sample, precision, convolution, memory, strategy, unknown };
+enum class Axis {
+  input,
+  device,
+  update,
+  one_sample,
+  precision,
+  convolution,
+  memory,
+  strategy,
+  synchronisation,
+  buckets,
+  unknown
+};
 template <class T>
-inline constexpr Axis axis_of = is_tensor_type<T>      ? Axis::input
-                                : DevicePolicy<T>      ? Axis::device
-                                : UpdatePolicy<T>      ? Axis::update
-                                : OneSamplePolicy<T>   ? Axis::one_sample
-                                : PrecisionPolicy<T>   ? Axis::precision
-                                : ConvolutionPolicy<T> ? Axis::convolution
-                                : MemoryPolicy<T>      ? Axis::memory
-                                : StrategyPolicy<T>    ? Axis::strategy
-                                                       : Axis::unknown;
+inline constexpr Axis axis_of = is_tensor_type<T>          ? Axis::input
+                                : DevicePolicy<T>          ? Axis::device
+                                : UpdatePolicy<T>          ? Axis::update
+                                : OneSamplePolicy<T>       ? Axis::one_sample
+                                : PrecisionPolicy<T>       ? Axis::precision
+                                : ConvolutionPolicy<T>     ? Axis::convolution
+                                : MemoryPolicy<T>          ? Axis::memory
+                                : StrategyPolicy<T>        ? Axis::strategy
+                                : SynchronisationPolicy<T> ? Axis::synchronisation
+                                : BucketPolicy<T>          ? Axis::buckets
+                                                           : Axis::unknown;
 
 /// The first of the tags on an axis, or what is to be otherwise.
 template <Axis axis, class Otherwise, class... Tags>
@@ -125,9 +143,9 @@ struct FindTwice<First, Rest...> : std::conditional_t<(false || ... || (axis_of<
 
 }  // namespace detail
 
-/// What a list of tags says: `Input`, `Device`, `Update`, `OneSample`, `Precision`, `Convolution`, `Memory` and
-/// `Strategy`; every tag has to be one of them, none may be given twice. `Kernels` are the device's in that precision.
-/// `explanation` has the struct that explains what is wrong with the tags, or void.
+/// What a list of tags says: `Input`, `Device`, `Update`, `OneSample`, `Precision`, `Convolution`, `Memory`,
+/// `Strategy`, `Synchronisation` and `Buckets`; every tag has to be one of them, none may be given twice. `Kernels` are
+/// the device's in that precision. `explanation` has the struct that explains what is wrong with the tags, or void.
 template <class... Tags>
 struct Policies {
   template <detail::Axis axis, class Otherwise>
@@ -141,11 +159,13 @@ struct Policies {
   using Convolution = On<detail::Axis::convolution, WinogradConvolution>;
   using Memory = On<detail::Axis::memory, MemoryUnbounded>;
   using Strategy = On<detail::Axis::strategy, Single>;
+  using Synchronisation = On<detail::Axis::synchronisation, typename Strategy::Synchronisation>;
+  using Buckets = On<detail::Axis::buckets, BucketBytes<1 << 20>>;
   using Kernels = typename Precision::template KernelsOf<
       typename Convolution::template ConvolvingKernels<typename Device::Kernels>>;
   using Devices = typename Strategy::template Devices<Device, Kernels>;
   template <class Program>
-  using ExecutionOf = typename Strategy::template ExecutionOf<Program, OneSample, Device>;
+  using ExecutionOf = typename Strategy::template ExecutionOf<Program, Policies>;
 
   template <class Instead>
   static constexpr auto explanation() {
@@ -157,8 +177,25 @@ struct Policies {
       return std::type_identity<mistake::InputMissing<Instead>>{};
     else if constexpr (!std::is_void_v<Twice>)
       return std::type_identity<mistake::ArgumentGivenTwice<Twice, Instead>>{};
-    else if constexpr (!Update::keeps_gradients && Strategy::replicas > 1)
+    else
+      return composition<Instead>();
+  }
+
+ private:
+  /// Which policies do not go together.
+  template <class Instead>
+  static constexpr auto composition() {
+    constexpr bool single = std::is_same_v<Strategy, Single>;
+    using Named = On<detail::Axis::synchronisation, void>;
+    using NamedBuckets = On<detail::Axis::buckets, void>;
+    if constexpr (!single && !Update::keeps_gradients)
       return std::type_identity<mistake::StrategyWithoutGradients<Strategy, Instead>>{};
+    else if constexpr (single && !std::is_void_v<Named>)
+      return std::type_identity<mistake::SynchronisationOfOne<Named, Instead>>{};
+    else if constexpr (single && !std::is_void_v<NamedBuckets>)
+      return std::type_identity<mistake::SynchronisationOfOne<NamedBuckets, Instead>>{};
+    else if constexpr (std::is_same_v<Synchronisation, Direct> && !std::is_void_v<NamedBuckets>)
+      return std::type_identity<mistake::BucketsAreNotSent<NamedBuckets, Instead>>{};
     else
       return std::type_identity<void>{};
   }

@@ -1,0 +1,180 @@
+#pragma once
+
+#include <cstring>
+#include <tenet/comm/transport.hpp>
+#include <tenet/core/vector.hpp>
+#include <vector>
+
+/// What all ranks do together, over any `Transport`. Every rank calls the same functions with the same counts and
+/// labels in the same order. With n ranks, m floats, and a link that takes α + β · floats:
+///
+///     function                     time                         who has what at the end
+///     reduce_scatter               (n - 1) α + (n - 1)/n m β    rank r the sum of part r
+///     all_gather                   (n - 1) α + (n - 1)/n m β    all of them all parts
+///     all_reduce by a ring         the sum of both              all of them the sum
+///     all_reduce by doubling       log2(n) (α + m β)            all of them the sum
+///     broadcast                    log2(n) (α + m β)            all of them what the root had
+///     barrier                      log2(n) α
+///
+/// The ring's time for large m does not depend on n, and it sends least; doubling waits least. All ranks get the same
+/// bits: a number is summed up once (ring), or in an order that is the same tree everywhere (doubling).
+/// (Patarasuk and Yuan, J. Parallel Distrib. Comput. 69, 2009; Thakur et al., Int. J. High Perform. Comput. 19, 2005.)
+namespace tenet {
+
+/// A part of some numbers.
+struct Part {
+  long first = 0, count = 0;
+};
+/// Part `part` of `floats` numbers in `parts` parts, whose bounds are multiples of 16 where there are enough.
+constexpr Part part_of(long floats, int part, int parts) {
+  const long unit = floats >= 16L * parts ? 16 : 1, units = (floats + unit - 1) / unit;
+  const long first = units * part / parts * unit, last = units * (part + 1) / parts * unit;
+  return {first, (last < floats ? last : floats) - first};
+}
+
+namespace detail {
+
+/// to = scale · to + from
+inline void scale_and_add(float* to, float scale, const float* from, long count) {
+  long i = 0;
+  for (; i + vector_width <= count; i += vector_width) store(to + i, scale * load(to + i) + load(from + i));
+  for (; i < count; ++i) to[i] = scale * to[i] + from[i];
+}
+/// to = a + b
+inline void add_floats(float* to, const float* a, const float* b, long count) {
+  long i = 0;
+  for (; i + vector_width <= count; i += vector_width) store(to + i, load(a + i) + load(b + i));
+  for (; i < count; ++i) to[i] = a[i] + b[i];
+}
+inline void scale_floats(float* to, float scale, long count) {
+  if (scale == 1) return;
+  long i = 0;
+  for (; i + vector_width <= count; i += vector_width) store(to + i, scale * load(to + i));
+  for (; i < count; ++i) to[i] *= scale;
+}
+
+}  // namespace detail
+
+/// Each rank ends with its part of sum over r of weight_r · data_r; the other parts of its data hold partial sums. Rank
+/// r's part is `part_of(floats, r, n)`. What others still read stays as it is until `finish`.
+template <Transport T>
+void reduce_scatter(T& transport, float* data, long floats, Label label, float weight = 1) {
+  const int n = transport.size(), rank = transport.rank(), next = (rank + 1) % n, previous = (rank + n - 1) % n;
+  // Part p starts at rank p + 1 and goes around the ring once, until its owner adds the last term.
+  const Part start = part_of(floats, previous, n);
+  detail::scale_floats(data + start.first, weight, start.count);
+  for (int step = 1; step < n; ++step) {
+    const Part sent = part_of(floats, (rank + 2 * n - step) % n, n),
+               taken = part_of(floats, (rank + 2 * n - step - 1) % n, n);
+    transport.send(next, data + sent.first, sent.count, label);
+    transport.receive(previous, taken.count, label, [&](const float* part, long first, long count) {
+      detail::scale_and_add(data + taken.first + first, weight, part, count);
+    });
+  }
+}
+
+/// Each rank has its part at the beginning, and all of them at the end.
+template <Transport T>
+void all_gather(T& transport, float* data, long floats, Label label) {
+  const int n = transport.size(), rank = transport.rank(), next = (rank + 1) % n, previous = (rank + n - 1) % n;
+  for (int step = 0; step + 1 < n; ++step) {
+    const Part sent = part_of(floats, (rank + n - step) % n, n), taken = part_of(floats, (rank + n - step - 1) % n, n);
+    transport.send(next, data + sent.first, sent.count, label);
+    transport.receive(previous, taken.count, label, [&](const float* part, long first, long count) {
+      std::memcpy(data + taken.first + first, part, sizeof(float) * static_cast<std::size_t>(count));
+    });
+  }
+}
+
+/// By a ring: see above.
+template <Transport T>
+void all_reduce_by_ring(T& transport, float* data, long floats, Label label, float weight = 1) {
+  reduce_scatter(transport, data, floats, label, weight);
+  all_gather(transport, data, floats, label);
+  transport.finish();
+}
+
+/// By recursive doubling: in round k ranks that differ in bit k exchange all they have. Those beyond the largest power
+/// of two give their numbers to another rank first, and get the sum from it at the end.
+template <Transport T>
+void all_reduce_by_doubling(T& transport, float* data, long floats, Label label, float weight = 1) {
+  const int n = transport.size(), rank = transport.rank();
+  int power = 1;
+  while (2 * power <= n) power *= 2;
+  const auto size = static_cast<std::size_t>(floats);
+  const auto copy = [&](const float* part, long first, long count) {
+    std::memcpy(data + first, part, sizeof(float) * static_cast<std::size_t>(count));
+  };
+  detail::scale_floats(data, weight, floats);
+  if (rank >= power) {
+    transport.send(rank - power, data, floats, label);
+    return transport.receive(rank - power, floats, label, copy);
+  }
+  const auto add = [&](const float* part, long first, long count) {
+    detail::scale_and_add(data + first, 1, part, count);
+  };
+  if (rank + power < n) transport.receive(rank + power, floats, label, add);
+  if (power > 1) {
+    // The other one reads what this one sends while this one adds: the sums alternate between two places.
+    thread_local std::vector<float> kept;
+    kept.resize(size);
+    float *now = data, *then = kept.data();
+    for (int bit = 1; bit < power; bit *= 2) {
+      const int peer = rank ^ bit;
+      transport.send(peer, now, floats, label);
+      transport.receive(peer, floats, label, [&](const float* part, long first, long count) {
+        detail::add_floats(then + first, now + first, part, count);
+      });
+      transport.finish();  // before `now` is written
+      std::swap(now, then);
+    }
+    if (now != data) std::memcpy(data, now, sizeof(float) * size);
+  }
+  if (rank + power < n) {
+    transport.send(rank + power, data, floats, label);
+    transport.finish();
+  }
+}
+
+/// data = sum over r of weight_r · data_r on all ranks, in the way that takes least time by the link's cost.
+template <Transport T>
+void all_reduce(T& transport, float* data, long floats, Label label, float weight = 1) {
+  const int n = transport.size();
+  const LinkCost link = transport.link();
+  int rounds = 0;
+  while (1 << rounds < n) ++rounds;
+  const double all = static_cast<double>(floats) * link.seconds_per_float;
+  const double ring = 2 * (n - 1) * link.seconds + 2.0 * (n - 1) / n * all, doubling = rounds * (link.seconds + all);
+  if (doubling <= ring)
+    all_reduce_by_doubling(transport, data, floats, label, weight);
+  else
+    all_reduce_by_ring(transport, data, floats, label, weight);
+}
+
+/// All ranks end with what `root` has: a binomial tree.
+template <Transport T>
+void broadcast(T& transport, int root, float* data, long floats, Label label) {
+  const int n = transport.size(), place = (transport.rank() + n - root) % n;
+  int bit = 1;
+  while (bit < n && (place & bit) == 0) bit *= 2;  // the lowest bit says from whom it comes
+  if (place != 0)
+    transport.receive((place - bit + root) % n, floats, label, [&](const float* part, long first, long count) {
+      std::memcpy(data + first, part, sizeof(float) * static_cast<std::size_t>(count));
+    });
+  for (bit /= 2; bit > 0; bit /= 2)
+    if (place + bit < n) transport.send((place + bit + root) % n, data, floats, label);
+  transport.finish();
+}
+
+/// Nobody leaves before all have come: in round k each rank tells the one 2^k further.
+template <Transport T>
+void barrier(T& transport, Label label) {
+  const int n = transport.size(), rank = transport.rank();
+  for (int distance = 1; distance < n; distance *= 2) {
+    transport.send((rank + distance) % n, nullptr, 0, label);
+    transport.receive((rank + n - distance) % n, 0, label, [](const float*, long, long) {});
+  }
+  transport.finish();
+}
+
+}  // namespace tenet

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <tenet/comm/transport.hpp>
+#include <tenet/core/wait.hpp>
+
+namespace tenet {
+
+/// What the ranks of one process share: for each ordered pair of them a few messages under way. A message is a pointer:
+/// the receiver reads the sender's memory.
+class ThreadNetwork {
+ public:
+  using Limit = std::chrono::nanoseconds;
+
+  explicit ThreadNetwork(int size, Limit limit = std::chrono::minutes(10))
+      : size_(size), limit_(limit), boxes_(std::make_unique<Box[]>(static_cast<std::size_t>(size * size))) {}
+
+  int size() const { return size_; }
+
+  /// Ends all waiting, now and from now on: a rank has failed.
+  void abandon() noexcept { abandoned_.store(true, std::memory_order_relaxed); }
+
+ private:
+  friend class ThreadTransport;
+
+  struct Message {
+    const float* data = nullptr;
+    long floats = 0;
+    Label label{};
+  };
+  static constexpr unsigned under_way = 8;
+  /// Written by one rank, read by another. Counters begin anew after 2^32.
+  struct alignas(64) Box {
+    std::atomic<unsigned> sent{0};
+    alignas(64) std::atomic<unsigned> received{0};
+    Message messages[under_way];
+  };
+
+  Box& box(int from, int to) { return boxes_[static_cast<std::size_t>(from * size_ + to)]; }
+
+  int size_;
+  Limit limit_;
+  std::unique_ptr<Box[]> boxes_;
+  std::atomic<bool> abandoned_{false};
+};
+
+/// A `Transport` between threads of one process.
+class ThreadTransport {
+ public:
+  ThreadTransport(ThreadNetwork& network, int rank) : network_(&network), rank_(rank) {}
+
+  int rank() const { return rank_; }
+  int size() const { return network_->size_; }
+  /// Waking up to look, and reading another core's memory.
+  LinkCost link() const { return {3e-7, 4e-10}; }
+
+  void send(int to, const float* data, long floats, Label label) {
+    ThreadNetwork::Box& box = network_->box(rank_, to);
+    const unsigned number = box.sent.load(std::memory_order_relaxed);
+    wait(to, "has a message to send, which waits for", label,
+         [&] { return number - box.received.load(std::memory_order_acquire) < ThreadNetwork::under_way; });
+    box.messages[number % ThreadNetwork::under_way] = {data, floats, label};
+    box.sent.store(number + 1, std::memory_order_release);
+  }
+
+  template <class Use>
+  void receive(int from, long floats, Label label, Use&& use) {
+    ThreadNetwork::Box& box = network_->box(from, rank_);
+    const unsigned number = box.received.load(std::memory_order_relaxed);
+    wait(from, "waits for a message from", label, [&] { return box.sent.load(std::memory_order_acquire) != number; });
+    const ThreadNetwork::Message& message = box.messages[number % ThreadNetwork::under_way];
+    if (message.floats != floats || !(message.label == label)) {
+      network_->abandon();
+      detail::fail_message(rank_, from, label, floats, message.label, message.floats);
+    }
+    use(message.data, 0L, floats);
+    box.received.store(number + 1, std::memory_order_release);
+  }
+
+  void finish() {
+    for (int to = 0; to < size(); ++to) {
+      ThreadNetwork::Box& box = network_->box(rank_, to);
+      const unsigned sent = box.sent.load(std::memory_order_relaxed);
+      if (sent == box.received.load(std::memory_order_acquire)) continue;
+      wait(to, "has sent a message, which waits for", box.messages[(sent - 1) % ThreadNetwork::under_way].label,
+           [&] { return box.received.load(std::memory_order_acquire) == sent; });
+    }
+  }
+
+ private:
+  template <class Ready>
+  void wait(int peer, const char* doing, const Label& label, Ready ready) {
+    wait_until([&] { return ready() || network_->abandoned_.load(std::memory_order_relaxed); }, network_->limit_);
+    if (ready()) return;
+    if (network_->abandoned_.exchange(true, std::memory_order_relaxed)) detail::fail_abandoned(rank_, label);
+    detail::fail_waiting(rank_, doing, peer, label, std::chrono::duration<double>(network_->limit_).count());
+  }
+
+  ThreadNetwork* network_;
+  int rank_;
+};
+
+static_assert(Transport<ThreadTransport>);
+
+}  // namespace tenet

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <concepts>
+#include <cstdio>
+#include <string>
+#include <tenet/core/error.hpp>
+
+/// How ranks, which may be threads or processes, exchange numbers. Collectives are written once over this.
+namespace tenet {
+
+/// What a message is about: messages about the waiting for it name it, and both sides must mean the same.
+struct Label {
+  const char* what = "message";  ///< not compared
+  long number = 0;               ///< of the bucket, say
+  long step = 0;
+
+  friend bool operator==(const Label& a, const Label& b) { return a.number == b.number && a.step == b.step; }
+};
+
+inline std::string text(const Label& label) {
+  return std::string(label.what) + " " + std::to_string(label.number) + " of step " + std::to_string(label.step);
+}
+
+/// How long a message of n floats takes, to choose between algorithms: seconds + n · seconds_per_float.
+struct LinkCost {
+  double seconds = 1e-6;
+  double seconds_per_float = 1e-9;
+};
+
+/// One rank's end of the connections among all.
+///
+///     int rank(), size()
+///     LinkCost link()
+///     void send(int to, const float* data, long floats, Label)    Begins to send; the data stay as they are until
+///                                                                 `finish`, or until an answer to them has come.
+///     void receive(int from, long floats, Label, use)             Waits for a message and calls use(part, first,
+///     count)
+///                                                                 for consecutive parts of it that cover [0, floats).
+///     void finish()                                               Waits until all that was sent has been received.
+///
+/// Messages between two ranks arrive in the order in which they were sent. No wait is endless: past the transport's
+/// limit an `Error` names this rank, the other one and the label. Calls of one rank come from one thread at a time.
+template <class T>
+concept Transport = requires(T& transport, const float* data, void (*use)(const float*, long, long)) {
+  { transport.rank() } -> std::same_as<int>;
+  { transport.size() } -> std::same_as<int>;
+  { transport.link() } -> std::same_as<LinkCost>;
+  transport.send(0, data, 0L, Label{});
+  transport.receive(0, 0L, Label{}, use);
+  transport.finish();
+};
+
+/// What those get who wait in vain because another rank has failed: its error is the one to report.
+struct Abandoned : Error {
+  using Error::Error;
+};
+
+namespace detail {
+[[noreturn, gnu::cold]] inline void fail_abandoned(int rank, const Label& label) {
+  std::string message = "rank ";
+  message.append(std::to_string(rank)).append(", ").append(text(label)).append(": another rank has failed");
+  throw Abandoned(message);
+}
+[[noreturn, gnu::cold]] inline void fail_waiting(int rank, const char* doing, int peer, const Label& label,
+                                                 double seconds) {
+  char limit[32];
+  std::snprintf(limit, sizeof limit, "%.3g s", seconds);
+  std::string where = "rank ";
+  where.append(std::to_string(rank)).append(", ").append(text(label));
+  std::string what(doing);
+  what.append(" rank ").append(std::to_string(peer));
+  fail(where, what, "within " + std::string(limit), "nothing");
+}
+[[noreturn, gnu::cold]] inline void fail_message(int rank, int peer, const Label& expected, long expected_floats,
+                                                 const Label& found, long found_floats) {
+  const auto described = [](const Label& label, long floats) {
+    return text(label).append(" with ").append(std::to_string(floats)).append(" numbers");
+  };
+  std::string where = "rank ";
+  where.append(std::to_string(rank));
+  std::string what = "rank ";
+  what.append(std::to_string(peer)).append(" sent another message");
+  fail(where, what, described(expected, expected_floats), described(found, found_floats));
+}
+}  // namespace detail
+
+}  // namespace tenet

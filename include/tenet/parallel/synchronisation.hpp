@@ -1,0 +1,40 @@
+#pragma once
+
+#include <tenet/comm/collectives.hpp>
+
+/// How the gradients of replicas become one: the policies of the axis `synchronisation`.
+namespace tenet {
+
+/// Replicas of one process read each other's gradients when all of them are done: each adds up a part of the numbers
+/// and goes on with the update of that part while they are in its cache.
+struct Direct {
+  static constexpr bool sends_buckets = false;
+};
+
+/// Gradients leave in buckets as soon as they are ready, while backward goes on, and are added up by the collective
+/// that takes least time for the bucket's size and the number of ranks.
+struct AllReduce {
+  static constexpr bool sends_buckets = true;
+  template <Transport T>
+  static void reduce(T& transport, float* data, long floats, Label label, float weight) {
+    all_reduce(transport, data, floats, label, weight);
+  }
+};
+
+/// The same, always by a ring: time and traffic of a rank do not grow with the number of ranks.
+struct Ring {
+  static constexpr bool sends_buckets = true;
+  template <Transport T>
+  static void reduce(T& transport, float* data, long floats, Label label, float weight) {
+    all_reduce_by_ring(transport, data, floats, label, weight);
+  }
+};
+
+/// How many bytes of gradients are sent together, at least: small buckets leave early, large ones wait less often.
+template <long Bytes>
+struct BucketBytes {
+  static_assert(Bytes > 0, "BucketBytes<bytes>: a positive number");
+  static constexpr long bucket_bytes = Bytes;
+};
+
+}  // namespace tenet

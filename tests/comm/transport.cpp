@@ -1,0 +1,43 @@
+#include "tenet/comm/transport.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace tenet;
+
+namespace {
+
+struct Mute {
+  int rank() const { return 0; }
+  int size() const { return 1; }
+};
+static_assert(!Transport<Mute>);
+
+template <class Call>
+std::string message_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("labels name what a message is about, and step and number make them equal", "[transport]") {
+  CHECK(text(Label{"bucket", 3, 17}) == "bucket 3 of step 17");
+  CHECK(Label{"bucket", 3, 17} == Label{"gradients", 3, 17});
+  CHECK(!(Label{"bucket", 3, 17} == Label{"bucket", 2, 17}));
+  CHECK(!(Label{"bucket", 3, 17} == Label{"bucket", 3, 18}));
+}
+
+TEST_CASE("errors name ranks, step and what did not come", "[transport]") {
+  CHECK(message_of([] {
+          detail::fail_waiting(1, "waits for a message from", 2, {"bucket", 3, 17}, 0.5);
+        }) == "rank 1, bucket 3 of step 17: waits for a message from rank 2; expected within 0.5 s, found nothing");
+  CHECK(message_of([] {
+          detail::fail_message(1, 2, {"bucket", 3, 17}, 8, {"bucket", 4, 17}, 9);
+        }) ==
+        "rank 1: rank 2 sent another message; expected bucket 3 of step 17 with 8 numbers, found bucket 4 of step 17 "
+        "with 9 numbers");
+}

@@ -1,0 +1,79 @@
+#include "tenet/exec/buckets.hpp"
+
+#include <catch2/catch.hpp>
+#include <tenet/tenet.hpp>
+
+#include "../../examples/models/lenet.hpp"
+#include "../support/networks.hpp"
+
+using namespace tenet;
+
+namespace {
+
+template <class Net, class Input>
+using Training = Program<TrainingProgram<Net, CrossEntropy, Sgd, Input, ReferenceKernels>>;
+
+/// Buckets cover the arena once, are sent in the order in which they are ready, are large enough, and no step behind
+/// `ready` writes into one.
+template <class P, class Plan>
+void check_plan(const Plan& plan, long least) {
+  std::vector<int> covered(static_cast<std::size_t>(P::slots.parameter_floats));
+  int before = 0;
+  for (const Bucket& bucket : plan) {
+    CHECK(bucket.ready >= before);
+    CHECK(bucket.ready <= P::lowered.first_update);
+    before = bucket.ready;
+    if (bucket.first > 0) CHECK(bucket.floats >= least);
+    for (long i = bucket.first; i < bucket.first + bucket.floats; ++i) ++covered[static_cast<std::size_t>(i)];
+    const auto check = [&](const Place& place, int step) {
+      if (place.arena != Arena::gradients || place.offset < bucket.first ||
+          place.offset >= bucket.first + bucket.floats)
+        return;
+      CHECK(step < bucket.ready);
+    };
+    for (int s = 0; s < P::lowered.first_update; ++s) {
+      const auto& step = P::lowered.steps[s];
+      check(step.result, step.kind == Kind::element ? -1 : s);
+      for (const int region : {step.region, step.epilogue})
+        for (int k = 0; region >= 0 && k < P::lowered.calls[region].outputs; ++k)
+          check(P::lowered.outputs[P::lowered.calls[region].first_output + k],
+                region == step.region && step.kind != Kind::element ? -1 : s);
+    }
+  }
+  for (const int times : covered) CHECK(times == 1);
+}
+
+struct HalfUsed {
+  Linear<16, 3> used, unused;
+  constexpr auto forward(auto x) const { return used(x); }
+};
+
+}  // namespace
+
+TEST_CASE("buckets of gradients leave in the order of the backward pass", "[buckets]") {
+  using LeNetStep = Training<LeNet, Image<1, 28, 28>>;
+  static constexpr auto all = plan_buckets(LeNetStep::lowered, LeNetStep::slots, 1 << 20);
+  static constexpr auto each = plan_buckets(LeNetStep::lowered, LeNetStep::slots, 1);
+  static constexpr auto some = plan_buckets(LeNetStep::lowered, LeNetStep::slots, 5000);
+  static_assert(all.count == 1 && all.buckets[0].ready == LeNetStep::lowered.first_update);
+  static_assert(each.count == 10);  // weight and bias of five layers
+  static_assert(some.count > 1 && some.count < each.count);
+  // The last layer's are ready long before the first's.
+  static_assert(each.buckets[0].first > each.buckets[9].first);
+  static_assert(each.buckets[0].ready < each.buckets[9].ready);
+  check_plan<LeNetStep>(all, 1 << 20);
+  check_plan<LeNetStep>(each, 1);
+  check_plan<LeNetStep>(some, 5000);
+  using Shared = Training<networks::Transformer, Tokens<12>>;
+  check_plan<Shared>(plan_buckets(Shared::lowered, Shared::slots, 1), 1);
+  check_plan<Shared>(plan_buckets(Shared::lowered, Shared::slots, 300), 300);
+  using Residual = Training<networks::Residual, Image<2, 6, 5>>;
+  check_plan<Residual>(plan_buckets(Residual::lowered, Residual::slots, 40), 40);
+}
+
+TEST_CASE("a parameter without a gradient delays no bucket", "[buckets]") {
+  using Half = Training<HalfUsed, Features<16>>;
+  static constexpr auto plan = plan_buckets(Half::lowered, Half::slots, 1);
+  static_assert(plan.count == 4 && plan.buckets[0].ready == 0 && plan.buckets[1].ready == 0);
+  check_plan<Half>(plan, 1);
+}

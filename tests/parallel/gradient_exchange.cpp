@@ -1,0 +1,98 @@
+#include "tenet/parallel/gradient_exchange.hpp"
+
+#include <mutex>
+#include <tenet/tenet.hpp>
+
+#include "../../examples/models/lenet.hpp"
+#include "../support/network.hpp"
+#include "../support/ranks.hpp"
+
+using namespace tenet;
+
+namespace {
+
+using LeNetStep = Program<TrainingProgram<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, CpuKernels>>;
+
+/// What happened, in order: steps that ran ("3" for the third) and buckets that were sent ("b0").
+struct Events {
+  std::mutex mutex;
+  std::vector<std::string> list;
+  void add(std::string event) {
+    const std::lock_guard guard(mutex);
+    list.push_back(std::move(event));
+  }
+};
+
+struct RecordingExecution {
+  Events* events;
+  void run_steps(int first, int last) {
+    for (int s = first; s < last; ++s) events->add(std::to_string(s));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+};
+struct RecordingTransport {
+  Events* events;
+  int rank() const { return 0; }
+  int size() const { return 1; }
+  LinkCost link() const { return {}; }
+  void send(int, const float*, long, Label) {}
+  void receive(int, long, Label, auto) {}
+  void finish() {}
+};
+struct Recorded {
+  static void reduce(RecordingTransport& transport, float* data, long floats, Label label, float weight) {
+    transport.events->add("b" + std::to_string(label.number));
+    for (long i = 0; i < floats; ++i) data[i] *= weight;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("buckets leave while the backward pass goes on", "[gradient_exchange]") {
+  Events events;
+  GradientExchange<LeNetStep, Recorded, 20000, RecordingTransport> exchange({&events});
+  RecordingExecution execution{&events};
+  std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats), 2.0f);
+  exchange.run(execution, gradients.data(), 0.5f);
+  for (const float value : gradients) CHECK(value == 1.0f);  // each reduced once
+  const auto at = [&](const std::string& event) {
+    return std::find(events.list.begin(), events.list.end(), event) - events.list.begin();
+  };
+  REQUIRE(exchange.plan.count > 2);
+  for (int b = 0; b < exchange.plan.count; ++b) {
+    const int ready = exchange.plan.buckets[static_cast<std::size_t>(b)].ready;
+    CHECK(at("b" + std::to_string(b)) > at(std::to_string(ready - 1)));  // not before its gradients are there
+    if (b + 1 < exchange.plan.count)  // and before the next ones' are, though these do not wait for it
+      CHECK(at("b" + std::to_string(b)) <
+            at(std::to_string(exchange.plan.buckets[static_cast<std::size_t>(b) + 1].ready)));
+  }
+  CHECK(events.list.size() == static_cast<std::size_t>(LeNetStep::lowered.first_update + exchange.plan.count));
+}
+
+TEST_CASE("a rank without samples takes part, and adds nothing", "[gradient_exchange]") {
+  Events events;
+  GradientExchange<LeNetStep, Recorded, 20000, RecordingTransport> exchange({&events});
+  RecordingExecution execution{&events};
+  std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats), std::nanf(""));
+  exchange.run(execution, gradients.data(), 0);
+  for (const float value : gradients) CHECK(value == 0);
+  CHECK(events.list.size() == static_cast<std::size_t>(exchange.plan.count));
+}
+
+TEST_CASE("a rank that does not come is named, with the bucket and the step", "[gradient_exchange]") {
+  const auto messages = ranks::run(
+      2,
+      [](ThreadTransport& transport) {
+        GradientExchange<LeNetStep, Ring, 20000, ThreadTransport> exchange(transport);
+        Events events;
+        RecordingExecution execution{&events};
+        std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats), 1.0f);
+        for (int step = 1; step <= 3; ++step) {
+          if (transport.rank() == 1 && step == 3) return;
+          exchange.run(execution, gradients.data(), 0.5f);
+        }
+      },
+      std::chrono::milliseconds(500));
+  CHECK(messages[0] ==
+        "rank 0, bucket 0 of step 3: waits for a message from rank 1; expected within 0.5 s, found nothing");
+}

@@ -1,0 +1,59 @@
+#include "tenet/parallel/synchronisation.hpp"
+
+#include <tenet/tenet.hpp>
+
+#include "../support/ranks.hpp"
+
+using namespace tenet;
+
+static_assert(std::is_same_v<Policies<Features<2>, DataParallel<2>>::Synchronisation, Direct>);
+static_assert(std::is_same_v<Policies<Ring, Features<2>, DataParallel<2>>::Synchronisation, Ring>);
+static_assert(std::is_void_v<Policies<Features<2>>::Synchronisation>);
+static_assert(Policies<Ring, Features<2>, DataParallel<2>, BucketBytes<4096>>::Buckets::bucket_bytes == 4096);
+
+namespace {
+
+/// Counts what a rank sends.
+struct Counting {
+  ThreadTransport transport;
+  LinkCost cost;
+  int messages = 0;
+  long floats = 0;
+  int rank() const { return transport.rank(); }
+  int size() const { return transport.size(); }
+  LinkCost link() const { return cost; }
+  void send(int to, const float* data, long count, Label label) {
+    ++messages;
+    floats += count;
+    transport.send(to, data, count, label);
+  }
+  void receive(int from, long count, Label label, auto use) { transport.receive(from, count, label, use); }
+  void finish() { transport.finish(); }
+};
+
+/// Messages and floats that rank 0 of 4 sends to reduce so many floats.
+template <class Synchronisation>
+std::pair<int, long> sent_by(long floats, LinkCost cost) {
+  std::pair<int, long> result;
+  ranks::run_well(4, [&](ThreadTransport& transport) {
+    Counting counting{transport, cost};
+    std::vector<float> data(static_cast<std::size_t>(floats), 1.0f);
+    Synchronisation::reduce(counting, data.data(), floats, {"bucket", 0, 1}, 0.5f);
+    for (const float value : data)
+      if (value != 2.0f) fail("reduce", "wrong sum", "2", std::to_string(value));
+    if (transport.rank() == 0) result = {counting.messages, counting.floats};
+  });
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("a ring sends 2 (n - 1) / n of the numbers, whatever the link", "[synchronisation]") {
+  for (const LinkCost cost : {LinkCost{1e-6, 1e-9}, LinkCost{1, 1e-9}})
+    CHECK(sent_by<Ring>(6400, cost) == std::pair{6, 9600L});
+}
+
+TEST_CASE("AllReduce takes the way that takes least time", "[synchronisation]") {
+  CHECK(sent_by<AllReduce>(6400, {1e-6, 1e-6}) == std::pair{6, 9600L});   // the ring: sending takes longest
+  CHECK(sent_by<AllReduce>(6400, {1e-1, 1e-9}) == std::pair{2, 12800L});  // doubling: waiting takes longest
+}
