@@ -100,3 +100,31 @@ TEST_CASE("the weighted sampler refuses weights that are none") {
   CHECK_THROWS_AS(WeightedSampler({}, 3), Error);
   CHECK_THROWS_AS(WeightedSampler({1}, 0), Error);
 }
+
+TEST_CASE("ranks share another sampler's order, all with the same number of samples", "[data][sampler]") {
+  for (const long samples : {1L, 7L, 12L}) {
+    for (const int ranks : {1, 2, 3, 5}) {
+      CAPTURE(samples, ranks);
+      const tenet::RandomSampler all(samples, 5);
+      std::vector<long> expected(static_cast<std::size_t>(samples));
+      for (const long epoch : {0L, 3L}) {
+        all.order(epoch, expected);
+        const long share = (samples + ranks - 1) / ranks;
+        std::vector<long> found(static_cast<std::size_t>(share * ranks));
+        for (int rank = 0; rank < ranks; ++rank) {
+          const tenet::DistributedSampler sampler(all, rank, ranks);
+          REQUIRE(sampler.size() == share);
+          std::vector<long> part(static_cast<std::size_t>(share));
+          sampler.order(epoch, part);
+          for (long i = 0; i < share; ++i)
+            found[static_cast<std::size_t>(i * ranks + rank)] = part[static_cast<std::size_t>(i)];
+        }
+        // Together they are the order, with its first samples again at the end.
+        for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == expected[i % expected.size()]);
+      }
+    }
+  }
+  CHECK_THROWS_AS(tenet::DistributedSampler(tenet::SequentialSampler(4), 2, 2), tenet::Error);
+  CHECK_THROWS_AS(tenet::DistributedSampler(tenet::SequentialSampler(4), -1, 2), tenet::Error);
+  CHECK_THROWS_AS(tenet::DistributedSampler(tenet::SequentialSampler(4), 0, 0), tenet::Error);
+}

@@ -53,7 +53,8 @@ TEST_CASE("buckets leave while the backward pass goes on", "[gradient_exchange]"
   GradientExchange<LeNetStep, Recorded, 20000, RecordingTransport> exchange({&events});
   RecordingExecution execution{&events};
   std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats), 2.0f);
-  exchange.run(execution, gradients.data(), 0.5f);
+  exchange.begin(0.5f);
+  exchange.run(&execution, gradients.data());
   for (const float value : gradients) CHECK(value == 1.0f);  // each reduced once
   const auto at = [&](const std::string& event) {
     return std::find(events.list.begin(), events.list.end(), event) - events.list.begin();
@@ -72,9 +73,9 @@ TEST_CASE("buckets leave while the backward pass goes on", "[gradient_exchange]"
 TEST_CASE("a rank without samples takes part, and adds nothing", "[gradient_exchange]") {
   Events events;
   GradientExchange<LeNetStep, Recorded, 20000, RecordingTransport> exchange({&events});
-  RecordingExecution execution{&events};
   std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats), std::nanf(""));
-  exchange.run(execution, gradients.data(), 0);
+  exchange.begin(0);
+  exchange.run(static_cast<RecordingExecution*>(nullptr), gradients.data());
   for (const float value : gradients) CHECK(value == 0);
   CHECK(events.list.size() == static_cast<std::size_t>(exchange.plan.count));
 }
@@ -89,7 +90,8 @@ TEST_CASE("a rank that does not come is named, with the bucket and the step", "[
         std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats), 1.0f);
         for (int step = 1; step <= 3; ++step) {
           if (transport.rank() == 1 && step == 3) return;
-          exchange.run(execution, gradients.data(), 0.5f);
+          exchange.begin(0.5f);
+          exchange.run(&execution, gradients.data());
         }
       },
       std::chrono::milliseconds(500));

@@ -49,11 +49,11 @@ std::pair<int, long> sent_by(long floats, LinkCost cost) {
 }  // namespace
 
 TEST_CASE("a ring sends 2 (n - 1) / n of the numbers, whatever the link", "[synchronisation]") {
-  for (const LinkCost cost : {LinkCost{1e-6, 1e-9}, LinkCost{1, 1e-9}})
+  for (const LinkCost cost : {LinkCost{1e-6, 1e-9, 0}, LinkCost{1, 1e-9, 0}})
     CHECK(sent_by<Ring>(6400, cost) == std::pair{6, 9600L});
 }
 
 TEST_CASE("AllReduce takes the way that takes least time", "[synchronisation]") {
-  CHECK(sent_by<AllReduce>(6400, {1e-6, 1e-6}) == std::pair{6, 9600L});   // the ring: sending takes longest
-  CHECK(sent_by<AllReduce>(6400, {1e-1, 1e-9}) == std::pair{2, 12800L});  // doubling: waiting takes longest
+  CHECK(sent_by<AllReduce>(6400, {1e-6, 1e-6, 0}) == std::pair{6, 9600L});   // the ring: sending takes longest
+  CHECK(sent_by<AllReduce>(6400, {1e-1, 1e-9, 0}) == std::pair{2, 12800L});  // doubling: waiting takes longest
 }

@@ -143,8 +143,9 @@ void all_reduce(T& transport, float* data, long floats, Label label, float weigh
   const LinkCost link = transport.link();
   int rounds = 0;
   while (1 << rounds < n) ++rounds;
-  const double all = static_cast<double>(floats) * link.seconds_per_float;
-  const double ring = 2 * (n - 1) * link.seconds + 2.0 * (n - 1) / n * all, doubling = rounds * (link.seconds + all);
+  const double m = static_cast<double>(floats), share = (n - 1.0) / n;
+  const double ring = 2 * (n - 1) * link.seconds + share * m * (2 * link.seconds_per_float + link.seconds_per_sum);
+  const double doubling = rounds * (link.seconds + m * (link.seconds_per_float + link.seconds_per_sum));
   if (doubling <= ring)
     all_reduce_by_doubling(transport, data, floats, label, weight);
   else

@@ -53,7 +53,7 @@ class ThreadTransport {
   int rank() const { return rank_; }
   int size() const { return network_->size_; }
   /// Waking up to look, and reading another core's memory.
-  LinkCost link() const { return {3e-7, 4e-10}; }
+  LinkCost link() const { return {3e-7, 4e-10, 4e-10}; }
 
   void send(int to, const float* data, long floats, Label label) {
     ThreadNetwork::Box& box = network_->box(rank_, to);

@@ -11,20 +11,24 @@ namespace tenet {
 /// What a message is about: messages about the waiting for it name it, and both sides must mean the same.
 struct Label {
   const char* what = "message";  ///< not compared
-  long number = 0;               ///< of the bucket, say
+  long number = 0;               ///< of the bucket, say; negative: of something that there is once a step
   long step = 0;
 
   friend bool operator==(const Label& a, const Label& b) { return a.number == b.number && a.step == b.step; }
 };
 
 inline std::string text(const Label& label) {
-  return std::string(label.what) + " " + std::to_string(label.number) + " of step " + std::to_string(label.step);
+  std::string result = label.what;
+  if (label.number >= 0) result.append(" ").append(std::to_string(label.number));
+  return result.append(" of step ").append(std::to_string(label.step));
 }
 
-/// How long a message of n floats takes, to choose between algorithms: seconds + n · seconds_per_float.
+/// What a message of n floats costs, to choose between algorithms: seconds + n · seconds_per_float; and adding up n
+/// floats: n · seconds_per_sum.
 struct LinkCost {
   double seconds = 1e-6;
   double seconds_per_float = 1e-9;
+  double seconds_per_sum = 1e-9;
 };
 
 /// One rank's end of the connections among all.

@@ -125,4 +125,29 @@ class WeightedSampler {
   std::uint64_t seed_;
 };
 
+/// One rank's share of another sampler's order: every `ranks`-th sample, from the `rank`-th on. All ranks get the same
+/// number, so that they take the same number of steps: where the samples do not divide, the first ones of the order
+/// stand at its end again. The other sampler must be the same on all ranks, its seed included.
+template <Sampler All = RandomSampler>
+class DistributedSampler {
+ public:
+  DistributedSampler(All all, int rank, int ranks) : all_(std::move(all)), rank_(rank), ranks_(ranks) {
+    if (ranks <= 0) fail("DistributedSampler", "number of ranks", "at least 1", ranks);
+    if (rank < 0 || rank >= ranks) fail("DistributedSampler", "rank", "0 to the number of ranks - 1", rank);
+  }
+
+  long size() const { return (all_.size() + ranks_ - 1) / ranks_; }
+  void order(long epoch, std::span<long> indices) const {
+    detail::check_order("DistributedSampler::order", indices, size());
+    std::vector<long> all(static_cast<std::size_t>(all_.size()));
+    all_.order(epoch, all);
+    for (std::size_t i = 0; i < indices.size(); ++i)
+      indices[i] = all[(i * static_cast<std::size_t>(ranks_) + static_cast<std::size_t>(rank_)) % all.size()];
+  }
+
+ private:
+  All all_;
+  int rank_, ranks_;
+};
+
 }  // namespace tenet

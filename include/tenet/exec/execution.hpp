@@ -18,13 +18,13 @@ template <class Device, class Kernels = typename Device::Kernels>
     return std::make_unique<Executor>();
 }
 
-/// One device, and what its executions are made with.
+/// One device; an execution is made with it as with its executor.
 template <class Device, class Kernels = typename Device::Kernels>
 class OneDevice {
  public:
   using Executor = typename Kernels::Executor;
   Executor& executor() { return *executor_; }
-  Executor& target() { return *executor_; }
+  operator Executor&() { return *executor_; }
 
  private:
   std::unique_ptr<Executor> executor_ = make_executor<Device, Kernels>();

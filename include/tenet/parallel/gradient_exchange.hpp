@@ -20,18 +20,31 @@ class GradientExchange {
 
   T& transport() { return transport_; }
 
-  /// Runs the program until its gradients are the sum over all ranks of weight · gradient: `execution` has begun with
-  /// this rank's samples; without any its weight is 0, and nothing is run.
-  template <class Execution>
-  void run(Execution& execution, float* gradients, float weight) {
-    gradients_ = gradients;
-    weight_ = weight;
+  /// Begins a step. `weight` is this rank's in the mean over all of them: its share of the samples.
+  void begin(float weight) {
     ++step_;
-    const bool runs = weight != 0;
-    if (!runs) std::fill(gradients, gradients + Program::slots.parameter_floats, 0.0f);
+    weight_ = weight;
+  }
+  /// The same where no rank knows how many samples the others have: they tell each other, while the forward pass runs.
+  void begin_with(int samples) {
+    ++step_;
+    sum_ = static_cast<float>(samples);
+    queue_.submit([this] {
+      const float own = sum_;
+      Synchronisation::reduce(transport_, &sum_, 1, Label{"number of samples", -1, step_}, 1);
+      weight_ = own / sum_;
+    });
+  }
+
+  /// Runs the program until its gradients are the sum over all ranks of weight · gradient: `execution` has begun with
+  /// this rank's samples. Null: it has none; its weight is 0.
+  template <class Execution>
+  void run(Execution* execution, float* gradients) {
+    gradients_ = gradients;
+    if (execution == nullptr) std::fill(gradients, gradients + Program::slots.parameter_floats, 0.0f);
     int done = Program::lowered.prepared_steps;
     const auto run_until = [&](int step) {
-      if (runs && step > done) execution.run_steps(done, step);
+      if (execution != nullptr && step > done) execution->run_steps(done, step);
       done = std::max(done, step);
     };
     for (int b = 0; b < plan.count; ++b) {
@@ -42,6 +55,15 @@ class GradientExchange {
     queue_.synchronize();
   }
 
+  /// The weighted mean of a few numbers over all ranks, behind `run`.
+  void average(float* numbers, long count) {
+    Synchronisation::reduce(transport_, numbers, count, Label{"results", -2, step_}, weight_);
+  }
+  /// What rank 0 has, for all ranks.
+  void share(float* numbers, long count, const char* what, int number) {
+    broadcast(transport_, 0, numbers, count, Label{what, number, step_});
+  }
+
  private:
   void reduce(int b) {
     const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
@@ -50,7 +72,7 @@ class GradientExchange {
 
   T transport_;
   float* gradients_ = nullptr;
-  float weight_ = 0;
+  float weight_ = 0, sum_ = 0;
   long step_ = 0;
   DeviceQueue queue_{{.tasks = plan.count + 1}};  // last: it ends before what its tasks use
 };

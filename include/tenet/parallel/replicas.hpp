@@ -35,8 +35,6 @@ class Replicas {
 
   int size() const { return static_cast<int>(executors_.size()); }
   Executor& executor(int replica = 0) { return *executors_[index(replica)]; }
-  /// What executions are made with.
-  Replicas& target() { return *this; }
 
   /// Calls task(replica) for each replica, all at the same time; returns when all have ended. What one of them throws
   /// is thrown here, and ends the others where they meet.

@@ -166,7 +166,8 @@ class ReplicatedExecution {
     Part& part = parts_[index(r)];
     if constexpr (exchanges) {
       try {
-        part.exchange->run(*part.execution, gradients, weight);
+        part.exchange->begin(weight);
+        part.exchange->run(weight != 0 ? part.execution.get() : nullptr, gradients);
       } catch (...) {
         network_.abandon();
         throw;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/parallel/distributed_execution.hpp>
 #include <tenet/parallel/replicated_execution.hpp>
 
 /// Where the parts of a training run: the policies of the axis `strategy`.
@@ -33,6 +34,35 @@ struct DataParallel {
   template <class Program, class Policies>
   using ExecutionOf = ReplicatedExecution<Program, typename Policies::Device, typename Policies::Synchronisation,
                                           Policies::Buckets::bucket_bytes>;
+};
+
+namespace detail {
+
+/// A training step that needs the transport as well as the executor.
+template <class Program, class Policies, class T>
+struct DistributedStep
+    : DistributedExecution<Program, typename Policies::Synchronisation, Policies::Buckets::bucket_bytes, T> {
+  explicit DistributedStep(typename Policies::Devices& devices)
+      : DistributedStep::DistributedExecution(devices.executor(), Policies::Strategy::World::connect()) {}
+};
+
+}  // namespace detail
+
+/// On ranks that are processes, on one machine or many. Each is given its own samples (`DistributedSampler`) and has
+/// its own copy of the parameters; a step's gradient is the mean over the samples of all ranks. `World` says how they
+/// reach each other: `World::connect()` makes a `Transport` of its own for each training. Every rank makes the same
+/// trainers in the same order and takes the same number of steps; inference and evaluation are each rank's own.
+template <class World_>
+struct Distributed {
+  static constexpr int replicas = 1;
+  using World = World_;
+  using Synchronisation = AllReduce;
+  template <class Device, class Kernels>
+  struct Devices : OneDevice<Device, Kernels> {};
+  template <class Program, class Policies>
+  using ExecutionOf = std::conditional_t<(Program::lowered.after_update > Program::lowered.first_update),
+                                         detail::DistributedStep<Program, Policies, decltype(World::connect())>,
+                                         Execution<Program, typename Policies::OneSample>>;
 };
 
 }  // namespace tenet

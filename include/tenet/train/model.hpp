@@ -23,7 +23,7 @@ class ModelOf {
   using Output = typename InferenceProgram<Net, Input, Kernels>::Output;
 
   /// Parameters as their layers initialise them, for this seed.
-  explicit ModelOf(std::uint64_t seed = 0) : weights_(seed), execution_(devices_.target()) {
+  explicit ModelOf(std::uint64_t seed = 0) : weights_(seed), execution_(devices_) {
     execution_.bind(Arena::parameters, weights_.parameters());
     execution_.bind(Arena::buffers, weights_.buffers());
   }

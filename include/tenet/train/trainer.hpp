@@ -275,7 +275,7 @@ struct TrainerOf {
   template <class P>
   ExecutionOf<P>& prepared(std::shared_ptr<void>& kept) {
     if (!kept) {
-      auto made = std::make_shared<ExecutionOf<P>>(state_.devices.target());
+      auto made = std::make_shared<ExecutionOf<P>>(state_.devices);
       made->bind(Arena::parameters, state_.weights.parameters());
       made->bind(Arena::gradients, state_.gradients.data());
       made->bind(Arena::buffers, state_.weights.buffers());
@@ -287,14 +287,14 @@ struct TrainerOf {
     return execution;
   }
 
-  template <class P>
-  static void give(ExecutionOf<P>& execution, const void* inputs, const void* targets) {
+  template <class Running>
+  static void give(Running& execution, const void* inputs, const void* targets) {
     execution.give(0, inputs);
     execution.give(1, targets);
   }
 
-  template <class P>
-  static StepResult result_of(const ExecutionOf<P>& execution) {
+  template <class Running>
+  static StepResult result_of(const Running& execution) {
     StepResult result{*execution.result(0), -1};
     if constexpr (Loss::has_accuracy) result.accuracy = *execution.result(1);
     return result;

@@ -1,0 +1,37 @@
+// One training on several processes, here or on several machines: each rank reads its share of the images, and all of
+// them keep the same parameters. The network and the loop are those of one process.
+// ranks: 2
+// test: --images 2000 --epochs 1
+#include <tenet/comm/mpi.hpp>
+
+#include "common/classify.hpp"
+#include "models/lenet.hpp"
+
+using namespace tenet;
+
+int main(int argc, char** argv) {
+  MpiEnvironment mpi(argc, argv);
+  Options options(argc, argv, "Trains LeNet on Fashion-MNIST on all ranks that mpirun starts, and tests it.",
+                  {{"epochs", "6", "passes over the training images"},
+                   {"images", "0", "training images to use, 0 for all"},
+                   {"batch-size", "64", "images in a step, on all ranks together"},
+                   {"learning-rate", "0.05", "at the start; it falls to zero along a cosine"},
+                   {"save", "", "safetensors file to save the parameters to"}});
+  const ExampleImages images = ExampleImages::load();
+  const auto train = first(images.train, options.integer("images"));
+
+  Trainer<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, Distributed<Mpi>> trainer{
+      {.learning_rate = options.number("learning-rate"), .momentum = 0.9f, .weight_decay = 5e-4f}};
+  const DistributedSampler share(RandomSampler(train.size()), mpi.rank(), mpi.size());
+  const int batch = (options.integer("batch-size") + mpi.size() - 1) / mpi.size();
+  const bool speaks = mpi.rank() == 0;
+  const FitReport fit = trainer.fit(
+      DataLoader{train, share, {.batch_size = batch, .workers = 1}},
+      {.epochs = options.integer("epochs"), .schedule = CosineAnnealingLR{}, .progress = speaks ? stderr : nullptr});
+  if (!speaks) return 0;  // all ranks have the same parameters: one of them is enough from here on
+
+  const Evaluation test = trainer.evaluate(DataLoader{images.test, {.batch_size = 256}});
+  std::printf("%d ranks: ", mpi.size());
+  report(options, "LeNet", images.name, fit, test);
+  if (!options.text("save").empty()) trainer.save(options.text("save"));
+}

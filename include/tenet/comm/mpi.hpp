@@ -1,0 +1,153 @@
+#pragma once
+
+// The C++ bindings that MPI once had cost every includer, and MPI_Init's caller is us.
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+#include <algorithm>
+#include <boost/mpi/communicator.hpp>
+#include <boost/mpi/datatype.hpp>
+#include <boost/mpi/environment.hpp>
+#include <tenet/comm/transport.hpp>
+#include <tenet/core/wait.hpp>
+#include <utility>
+#include <vector>
+
+/// Ranks under mpirun. The component tenet::mpi: it needs Boost.MPI and what that needs.
+namespace tenet {
+
+/// MPI, from the start of a program to its end: make one in `main`, before all trainers, and keep it.
+///
+/// A training communicates on a thread of its own. MPI has to allow that: if it does not, the constructor throws.
+class MpiEnvironment {
+ public:
+  MpiEnvironment(int& argc, char**& argv) : environment_(argc, argv, boost::mpi::threading::multiple) {
+    if (boost::mpi::environment::thread_level() < boost::mpi::threading::serialized)
+      fail("MpiEnvironment", "MPI does not let another thread than the first communicate", "MPI_THREAD_SERIALIZED",
+           static_cast<long>(boost::mpi::environment::thread_level()));
+  }
+
+  /// This process's number among all, from 0.
+  int rank() const { return world_.rank(); }
+  int size() const { return world_.size(); }
+
+ private:
+  boost::mpi::environment environment_;
+  boost::mpi::communicator world_;
+};
+
+/// A `Transport` between the processes of a communicator. Long messages are sent in segments below the size at which
+/// MPI begins to ask the receiver first, and a few are received at a time.
+///
+/// Of Boost.MPI it takes environment, communicator and data types. Messages go through MPI's own functions: Boost's
+/// check results by `assert` before they throw, and an `assert` names no rank, step or tensor.
+class MpiTransport {
+ public:
+  using Limit = std::chrono::nanoseconds;
+
+  /// A communicator of its own, so that nobody else's messages are mistaken for its own: all ranks construct one
+  /// together. A time limit ends each wait.
+  explicit MpiTransport(const boost::mpi::communicator& all = {}, Limit limit = std::chrono::minutes(5))
+      : communicator_(all, boost::mpi::comm_duplicate), limit_(limit) {}
+
+  int rank() const { return communicator_.rank(); }
+  int size() const { return communicator_.size(); }
+  LinkCost link() const { return {2e-6, 4e-10, 1e-9}; }
+
+  void send(int to, const float* data, long floats, Label label) {
+    for (long first = 0; first == 0 || first < floats; first += segment) {
+      MPI_Request request;
+      check(MPI_Isend(data + first, length(floats - first), type(), to, tag(label), communicator_, &request), label);
+      sent_.push_back({request, to, label});
+    }
+  }
+
+  template <class Use>
+  void receive(int from, long floats, Label label, Use&& use) {
+    received_.resize(static_cast<std::size_t>(under_way * segment));
+    MPI_Request requests[under_way];
+    const auto begin = [&](long first) {
+      const long slot = first / segment % under_way;
+      check(MPI_Irecv(received_.data() + slot * segment, length(floats - first), type(), from, tag(label),
+                      communicator_, &requests[slot]),
+            label);
+    };
+    long begun = 0;
+    for (; begun < under_way * segment && (begun == 0 || begun < floats); begun += segment) begin(begun);
+    for (long first = 0; first == 0 || first < floats; first += segment) {
+      const long slot = first / segment % under_way;
+      if (!wait(requests[slot], label)) {
+        for (long open = first; open < begun; open += segment) {  // their memory is not theirs any longer
+          MPI_Request& request = requests[open / segment % under_way];
+          MPI_Cancel(&request);
+          MPI_Request_free(&request);
+        }
+        detail::fail_waiting(rank(), "waits for a message from", from, label, seconds());
+      }
+      use(static_cast<const float*>(received_.data() + slot * segment), first, long{length(floats - first)});
+      if (begun < floats) {
+        begin(begun);
+        begun += segment;
+      }
+    }
+  }
+
+  void finish() {
+    for (Sent& message : sent_)
+      if (!wait(message.request, message.label))
+        detail::fail_waiting(rank(), "has sent a message, which waits for", message.to, message.label, seconds());
+    sent_.clear();
+  }
+
+ private:
+  static constexpr long segment = 15 << 10;  // floats: below 64 KiB, where Open MPI sends without asking
+  static constexpr long under_way = 4;
+
+  struct Sent {
+    MPI_Request request;
+    int to;
+    Label label;
+  };
+
+  static MPI_Datatype type() { return boost::mpi::get_mpi_datatype<float>(); }
+  static int length(long rest) { return static_cast<int>(rest < segment ? rest : segment); }
+  /// Messages about different things do not meet, as far as tags reach.
+  static int tag(const Label& label) { return static_cast<int>((label.number + 1024) % 32768); }
+  double seconds() const { return std::chrono::duration<double>(limit_).count(); }
+
+  void check(int result, const Label& label) const {
+    if (result == MPI_SUCCESS) return;
+    char message[MPI_MAX_ERROR_STRING];
+    int count = 0;
+    MPI_Error_string(result, message, &count);
+    fail("rank " + std::to_string(rank()) + ", " + text(label), "MPI failed", "success",
+         std::string(message, static_cast<std::size_t>(count)));
+  }
+
+  bool wait(MPI_Request& request, const Label& label) {
+    return wait_until(
+        [&] {
+          int done = 0;
+          check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), label);
+          return done != 0;
+        },
+        limit_, size() > 1 ? 400 : 0);
+  }
+
+  boost::mpi::communicator communicator_;
+  Limit limit_;
+  std::vector<Sent> sent_;
+  std::vector<float> received_;
+};
+
+static_assert(Transport<MpiTransport>);
+
+/// The world of `Distributed<Mpi>`: all processes that mpirun has started.
+struct Mpi {
+  static MpiTransport connect() { return MpiTransport(); }
+};
+
+}  // namespace tenet

@@ -1,0 +1,136 @@
+#include "tenet/comm/mpi.hpp"
+
+#define CATCH_CONFIG_RUNNER
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <tenet/comm/collectives.hpp>
+#include <tenet/tenet.hpp>
+
+#include "../support/network.hpp"
+#include "../support/networks.hpp"
+
+// Run by mpirun, with 1, 2, 4 and more processes: every process runs all cases.
+
+using namespace tenet;
+using namespace std::chrono_literals;
+
+namespace {
+MpiEnvironment* environment = nullptr;
+
+template <class Call>
+std::string message_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+}  // namespace
+
+TEST_CASE("messages of all lengths arrive, in order", "[mpi]") {
+  MpiTransport transport({}, 20s);
+  const int n = transport.size(), next = (transport.rank() + 1) % n, previous = (transport.rank() + n - 1) % n;
+  for (const long floats : {0L, 1L, 1000L, 15360L, 15361L, 200000L}) {
+    CAPTURE(floats, n);
+    std::vector<std::vector<float>> sent;
+    for (int m = 0; m < 3; ++m) {
+      sent.push_back(network::numbers(floats, static_cast<std::uint64_t>(100 * m + transport.rank())));
+      transport.send(next, sent.back().data(), floats, {"message", 1, m});
+    }
+    for (int m = 0; m < 3; ++m) {
+      const auto expected = network::numbers(floats, static_cast<std::uint64_t>(100 * m + previous));
+      long seen = 0, wrong = 0;
+      transport.receive(previous, floats, {"message", 1, m}, [&](const float* part, long first, long count) {
+        wrong += first != seen;
+        for (long i = 0; i < count; ++i) wrong += part[i] != expected[static_cast<std::size_t>(first + i)];
+        seen += count;
+      });
+      CHECK(seen == floats);
+      CHECK(wrong == 0);
+    }
+    transport.finish();
+  }
+}
+
+TEST_CASE("collectives give the sum, the same bits on all ranks", "[mpi]") {
+  MpiTransport transport({}, 20s);
+  const int n = transport.size();
+  for (const long floats : {1L, 100L, 5000L, 300000L}) {
+    for (const int way : {0, 1, 2}) {
+      CAPTURE(floats, way, n);
+      std::vector<float> data = network::numbers(floats, static_cast<std::uint64_t>(transport.rank()));
+      const Label label{"bucket", 7, way};
+      const float weight = 0.5f + static_cast<float>(transport.rank());
+      if (way == 0) all_reduce_by_ring(transport, data.data(), floats, label, weight);
+      if (way == 1) all_reduce_by_doubling(transport, data.data(), floats, label, weight);
+      if (way == 2) all_reduce(transport, data.data(), floats, label, weight);
+      double worst = 0;
+      std::vector<double> expected(static_cast<std::size_t>(floats));
+      for (int rank = 0; rank < n; ++rank) {
+        const auto of_rank = network::numbers(floats, static_cast<std::uint64_t>(rank));
+        for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += (0.5 + rank) * of_rank[i];
+      }
+      for (std::size_t i = 0; i < expected.size(); ++i) worst = std::fmax(worst, std::fabs(data[i] - expected[i]));
+      CHECK(worst < 1e-5);
+      std::vector<float> of_root = data;
+      broadcast(transport, n - 1, of_root.data(), floats, {"sum", 1, way});
+      CHECK(of_root == data);
+    }
+  }
+}
+
+TEST_CASE("a message that does not come is named, and the transport of others goes on", "[mpi]") {
+  const int rank = environment->rank(), n = environment->size();
+  MpiTransport transport({}, 300ms), others({}, 20s);
+  if (n > 1 && rank == 0) {
+    const std::string message = message_of([&] {
+      transport.receive(1, 100000, {"bucket", 3, 17}, [](const float*, long, long) {});
+    });
+    CHECK(message ==
+          "rank 0, bucket 3 of step 17: waits for a message from rank 1; expected within 0.3 s, found nothing");
+  }
+  barrier(others, {"barrier", 0, 0});
+}
+
+TEST_CASE("training on ranks is training on one device with the samples of all", "[mpi]") {
+  using Net = networks::WholeRows;
+  using Input = Features<16>;
+  using One = Trainer<Net, CrossEntropy, Sgd, Input, Reference>;
+  using Rank = Trainer<Net, CrossEntropy, Sgd, Input, Cpu<0, 1>, Distributed<Mpi>, BucketBytes<4096>>;
+  constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
+  const int n = environment->size(), rank = environment->rank();
+  const auto count_of = [](int r) { return 2 + r % 3; };
+  int all = 0, first = 0;
+  for (int r = 0; r < n; ++r) {
+    if (r < rank) first += count_of(r);
+    all += count_of(r);
+  }
+  const network::Samples<One> samples(all);
+  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
+  One one{sgd, 0};
+  Rank trainer{sgd, static_cast<std::uint64_t>(rank)};
+  for (int step = 0; step < 20; ++step) {
+    const float expected = one.step(samples.inputs.data(), samples.targets.data(), all).loss;
+    const StepResult found =
+        trainer.step(samples.inputs.data() + first * Input::size, samples.targets.data() + first, count_of(rank));
+    CHECK(found.loss == Approx(expected).epsilon(1e-4));
+  }
+  double worst = 0, largest = 1e-30;
+  for (std::size_t i = 0; i < floats; ++i) {
+    const double expected = one.weights().parameters()[i];
+    worst = std::fmax(worst, std::fabs(trainer.weights().parameters()[i] - expected));
+    largest = std::fmax(largest, std::fabs(expected));
+  }
+  CHECK(worst < 1e-4 * largest);
+  MpiTransport transport({}, 20s);
+  std::vector<float> of_root(trainer.weights().parameters(), trainer.weights().parameters() + floats);
+  broadcast(transport, 0, of_root.data(), static_cast<long>(floats), {"parameters", 0, 0});
+  CHECK(std::equal(of_root.begin(), of_root.end(), trainer.weights().parameters()));  // to the bit
+}
+
+int main(int argc, char** argv) {
+  MpiEnvironment mpi(argc, argv);
+  environment = &mpi;
+  return Catch::Session().run(argc, argv);
+}
