@@ -23,7 +23,7 @@ TEST_CASE("each replica has a thread and an executor of its own", "[replicas]") 
   }
 }
 
-TEST_CASE("replicas share the processors; a device may say how many threads it has", "[replicas]") {
+TEST_CASE("replicas share the processors, but where a device says how many threads it has", "[replicas]") {
   const int all = available_processors();
   if (std::getenv("TENET_NUM_THREADS") == nullptr) {
     Replicas<Cpu<>> replicas(2);

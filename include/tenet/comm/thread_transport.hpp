@@ -14,7 +14,12 @@ class ThreadNetwork {
   using Limit = std::chrono::nanoseconds;
 
   explicit ThreadNetwork(int size, Limit limit = std::chrono::minutes(10))
-      : size_(size), limit_(limit), boxes_(std::make_unique<Box[]>(static_cast<std::size_t>(size * size))) {}
+      : size_(size),
+        limit_(limit),
+        boxes_(std::make_unique<Box[]>(static_cast<std::size_t>(size * size))),
+        waits_for_(std::make_unique<std::atomic<int>[]>(static_cast<std::size_t>(size))) {
+    for (int rank = 0; rank < size; ++rank) waits_for_[static_cast<std::size_t>(rank)] = nobody;
+  }
 
   int size() const { return size_; }
 
@@ -37,11 +42,24 @@ class ThreadNetwork {
     Message messages[under_way];
   };
 
+  /// The rank for which `rank` waits in the end: one that itself waits for nobody, as it is gone or still computes.
+  int last_waited_for(int rank) const {
+    for (int i = 0; i < size_; ++i) {
+      const int next = waits_for_[static_cast<std::size_t>(rank)].load(std::memory_order_relaxed);
+      if (next == nobody) break;
+      rank = next;
+    }
+    return rank;
+  }
+
+  static constexpr int nobody = -1;
+
   Box& box(int from, int to) { return boxes_[static_cast<std::size_t>(from * size_ + to)]; }
 
   int size_;
   Limit limit_;
   std::unique_ptr<Box[]> boxes_;
+  std::unique_ptr<std::atomic<int>[]> waits_for_;
   std::atomic<bool> abandoned_{false};
 };
 
@@ -91,10 +109,16 @@ class ThreadTransport {
  private:
   template <class Ready>
   void wait(int peer, const char* doing, const Label& label, Ready ready) {
-    wait_until([&] { return ready() || network_->abandoned_.load(std::memory_order_relaxed); }, network_->limit_);
     if (ready()) return;
-    if (network_->abandoned_.exchange(true, std::memory_order_relaxed)) detail::fail_abandoned(rank_, label);
-    detail::fail_waiting(rank_, doing, peer, label, std::chrono::duration<double>(network_->limit_).count());
+    std::atomic<int>& waits_for = network_->waits_for_[static_cast<std::size_t>(rank_)];
+    waits_for.store(peer, std::memory_order_relaxed);
+    wait_until([&] { return ready() || network_->abandoned_.load(std::memory_order_relaxed); }, network_->limit_);
+    if (!ready()) {
+      const int last = network_->last_waited_for(peer);
+      if (network_->abandoned_.exchange(true, std::memory_order_relaxed)) detail::fail_abandoned(rank_, label);
+      detail::fail_waiting(rank_, doing, peer, label, std::chrono::duration<double>(network_->limit_).count(), last);
+    }
+    waits_for.store(ThreadNetwork::nobody, std::memory_order_relaxed);
   }
 
   ThreadNetwork* network_;

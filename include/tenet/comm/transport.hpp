@@ -65,14 +65,16 @@ namespace detail {
   message.append(std::to_string(rank)).append(", ").append(text(label)).append(": another rank has failed");
   throw Abandoned(message);
 }
+/// `last` is the rank for which, in the end, all wait, where that is known.
 [[noreturn, gnu::cold]] inline void fail_waiting(int rank, const char* doing, int peer, const Label& label,
-                                                 double seconds) {
+                                                 double seconds, int last = -1) {
   char limit[32];
   std::snprintf(limit, sizeof limit, "%.3g s", seconds);
   std::string where = "rank ";
   where.append(std::to_string(rank)).append(", ").append(text(label));
   std::string what(doing);
   what.append(" rank ").append(std::to_string(peer));
+  if (last >= 0 && last != peer) what.append(", and that in the end for rank ").append(std::to_string(last));
   fail(where, what, "within " + std::string(limit), "nothing");
 }
 [[noreturn, gnu::cold]] inline void fail_message(int rank, int peer, const Label& expected, long expected_floats,
