@@ -1,5 +1,6 @@
 #include "tenet/comm/collectives.hpp"
 
+#include <bit>
 #include <cmath>
 
 #include "../support/ranks.hpp"
@@ -74,6 +75,14 @@ TEST_CASE("parts cover all numbers, one after the other", "[collectives]") {
 
 TEST_CASE("all_reduce by a ring", "[collectives]") {
   check_all_reduce([](auto&&... arguments) { all_reduce_by_ring(arguments...); });
+}
+TEST_CASE("all_reduce by halving", "[collectives]") {
+  check_all_reduce([](auto& transport, auto&&... arguments) {
+    if (std::has_single_bit(static_cast<unsigned>(transport.size())))
+      all_reduce_by_halving(transport, arguments...);
+    else
+      all_reduce_by_ring(transport, arguments...);
+  });
 }
 TEST_CASE("all_reduce by doubling", "[collectives]") {
   check_all_reduce([](auto&&... arguments) { all_reduce_by_doubling(arguments...); });
@@ -163,5 +172,30 @@ TEST_CASE("a rank that is gone is named by those that wait for it", "[collective
                 message.find("bucket 1 of step 3") != std::string::npos;
     CHECK(naming >= 1);
     CHECK(messages[static_cast<std::size_t>(gone)] == "");
+  }
+}
+
+TEST_CASE("halving and doubling add up in the order of the same tree", "[collectives]") {
+  for (const int size : {2, 4, 8}) {
+    for (const long floats : counts) {
+      CAPTURE(size, floats);
+      std::vector<std::vector<float>> terms;
+      for (int rank = 0; rank < size; ++rank) terms.push_back(numbers_of(rank, floats));
+      for (int distance = 1; distance < size; distance *= 2)
+        for (int rank = 0; rank + distance < size; rank += 2 * distance)
+          for (std::size_t i = 0; i < terms[0].size(); ++i)
+            terms[static_cast<std::size_t>(rank)][i] += terms[static_cast<std::size_t>(rank + distance)][i];
+      for (const int way : {0, 1, 2}) {
+        std::vector<float> found;
+        ranks::run_well(size, [&](ThreadTransport& transport) {
+          std::vector<float> data = numbers_of(transport.rank(), floats);
+          if (way == 0) all_reduce_by_halving(transport, data.data(), floats, {"sum", 0, 1});
+          if (way == 1) all_reduce_by_doubling(transport, data.data(), floats, {"sum", 0, 1});
+          if (way == 2) all_reduce(transport, data.data(), floats, {"sum", 0, 1});
+          if (transport.rank() == size - 1) found = data;
+        });
+        CHECK(found == terms[0]);
+      }
+    }
   }
 }

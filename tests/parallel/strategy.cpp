@@ -4,6 +4,7 @@
 
 #include "../support/network.hpp"
 #include "../support/networks.hpp"
+#include "../support/thread_world.hpp"
 
 using namespace tenet;
 
@@ -17,7 +18,13 @@ static_assert(!std::is_same_v<Plain::ExecutionOf<Plain::Training>, Parallel::Exe
 
 TEST_CASE("the summary says on how many devices a step runs", "[strategy]") {
   CHECK(Plain().summary().find("\ndevice: cpu") != std::string::npos);
-  CHECK(Parallel().summary().find("\n2 devices, each: cpu") != std::string::npos);
+  CHECK(Parallel().summary().find("\ngradients: 0.02 MB a step, direct\n2 devices, each: cpu") != std::string::npos);
+  using ByRing =
+      Trainer<networks::WholeRows, CrossEntropy, Sgd, DataParallel<2>, Ring, BucketBytes<1000>, Features<16>>;
+  const std::string summary = ByRing().summary();
+  CAPTURE(summary);
+  CHECK(summary.find("\ngradients: 0.02 MB a step, ring in 4 buckets, the first after 13 of 21 steps") !=
+        std::string::npos);
 }
 
 TEST_CASE("a model runs on several devices", "[strategy]") {
@@ -30,4 +37,51 @@ TEST_CASE("a model runs on several devices", "[strategy]") {
     REQUIRE(found.size() == expected.size());
     for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(1e-5));
   }
+}
+
+namespace {
+
+/// Every strategy trains with these policies as one device does with the plain ones, up to `tolerance`.
+template <class... Policies>
+struct WithAll {
+  template <class... Strategy>
+  using With = Trainer<networks::WholeRows, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, Policies..., Strategy...>;
+
+  static void check(double tolerance) {
+    const network::Samples<With<>> samples(12);
+    const auto train = [&](auto& trainer) {
+      float loss = 0;
+      for (int step = 0; step < 8; ++step) loss = trainer.step(samples.inputs.data(), samples.targets.data(), 12).loss;
+      return loss;
+    };
+    const Sgd sgd{.learning_rate = 0.1f, .momentum = 0.9f};
+    With<> one{sgd, 3};
+    const float expected = train(one);
+    CHECK(expected < 1.0f);
+    const auto check_with = [&]<class T>(std::type_identity<T>) {
+      T trainer{sgd, 3};
+      CHECK(train(trainer) == Approx(expected).epsilon(tolerance));
+    };
+    check_with(std::type_identity<With<Single>>{});
+    check_with(std::type_identity<With<DataParallel<1>>>{});
+    check_with(std::type_identity<With<DataParallel<2>, Direct>>{});
+    check_with(std::type_identity<With<DataParallel<3>, AllReduce, BucketBytes<512>>>{});
+    check_with(std::type_identity<With<DataParallel<4>, Ring, BucketBytes<4096>>>{});
+    ranks::run_well(1, [&](ThreadTransport& transport) {
+      const ThreadWorld::Joined joined(transport);
+      With<Distributed<ThreadWorld>, Ring> trainer{sgd, 3};
+      const float found = train(trainer);
+      if (std::fabs(found - expected) > tolerance * expected)
+        fail("Distributed", "another loss", std::to_string(expected), std::to_string(found));
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("every strategy goes with every other policy", "[strategy]") {
+  WithAll<>::check(1e-3);
+  WithAll<OneSampleAlways>::check(1e-3);
+  WithAll<DirectConvolution, MemoryBound<2'000>>::check(1e-3);
+  WithAll<BFloat16>::check(3e-2);
 }

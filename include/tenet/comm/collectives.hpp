@@ -16,9 +16,10 @@
 ///     broadcast                    log2(n) (α + m β)            all of them what the root had
 ///     barrier                      log2(n) α
 ///
-/// The ring's time for large m does not depend on n, and it sends least; doubling waits least. All ranks get the same
-/// bits: a number is summed up once (ring), or in an order that is the same tree everywhere (doubling).
-/// (Patarasuk and Yuan, J. Parallel Distrib. Comput. 69, 2009; Thakur et al., Int. J. High Perform. Comput. 19, 2005.)
+/// Ring and halving send least, and their time for large m does not grow with n; doubling waits least. All ranks get
+/// the same bits. The ring adds up each part in another order; halving and doubling add ranks 0 and 1, 2 and 3, …, and
+/// then these sums in pairs: a tree, the same for all numbers. (Patarasuk and Yuan, J. Parallel Distrib. Comput. 69,
+/// 2009; Thakur et al., Int. J. High Perform. Comput. 19, 2005.)
 namespace tenet {
 
 /// A part of some numbers.
@@ -94,6 +95,39 @@ void all_reduce_by_ring(T& transport, float* data, long floats, Label label, flo
   transport.finish();
 }
 
+/// By recursive halving and doubling, for a power of two ranks: in round k ranks that differ in bit k share what they
+/// have, so that each adds up one half of it; then they bring the parts together in the same way, backwards.
+template <Transport T>
+void all_reduce_by_halving(T& transport, float* data, long floats, Label label, float weight = 1) {
+  const int n = transport.size(), rank = transport.rank();
+  detail::scale_floats(data, weight, floats);
+  struct Round {
+    Part kept, given;
+  };
+  Round rounds[32];
+  int count = 0;
+  Part own{0, floats};
+  for (int bit = 1; bit < n; bit *= 2, ++count) {
+    const long middle = own.count >= 32 ? own.count / 32 * 16 : own.count / 2;
+    const Part lower{own.first, middle}, upper{own.first + middle, own.count - middle};
+    const bool keeps_lower = (rank & bit) == 0;
+    rounds[count] = keeps_lower ? Round{lower, upper} : Round{upper, lower};
+    own = rounds[count].kept;
+    transport.send(rank ^ bit, data + rounds[count].given.first, rounds[count].given.count, label);
+    transport.receive(rank ^ bit, own.count, label, [&](const float* part, long first, long size) {
+      detail::add_floats(data + own.first + first, data + own.first + first, part, size);
+    });
+  }
+  while (count-- > 0) {
+    const auto [kept, given] = rounds[count];
+    transport.send(rank ^ (1 << count), data + kept.first, kept.count, label);
+    transport.receive(rank ^ (1 << count), given.count, label, [&](const float* part, long first, long size) {
+      std::memcpy(data + given.first + first, part, sizeof(float) * static_cast<std::size_t>(size));
+    });
+  }
+  transport.finish();
+}
+
 /// By recursive doubling: in round k ranks that differ in bit k exchange all they have. Those beyond the largest power
 /// of two give their numbers to another rank first, and get the sum from it at the end.
 template <Transport T>
@@ -136,18 +170,23 @@ void all_reduce_by_doubling(T& transport, float* data, long floats, Label label,
   }
 }
 
-/// data = sum over r of weight_r · data_r on all ranks, in the way that takes least time by the link's cost.
+/// data = sum over r of weight_r · data_r on all ranks, in the way that takes least time by the link's cost. For a
+/// power of two ranks the order of sums is the tree, whatever the way.
 template <Transport T>
 void all_reduce(T& transport, float* data, long floats, Label label, float weight = 1) {
   const int n = transport.size();
   const LinkCost link = transport.link();
   int rounds = 0;
   while (1 << rounds < n) ++rounds;
+  const bool halves = 1 << rounds == n;
   const double m = static_cast<double>(floats), share = (n - 1.0) / n;
-  const double ring = 2 * (n - 1) * link.seconds + share * m * (2 * link.seconds_per_float + link.seconds_per_sum);
+  const double parts =
+      share * m * (2 * link.seconds_per_float + link.seconds_per_sum) + 2 * (halves ? rounds : n - 1) * link.seconds;
   const double doubling = rounds * (link.seconds + m * (link.seconds_per_float + link.seconds_per_sum));
-  if (doubling <= ring)
+  if (doubling <= parts)
     all_reduce_by_doubling(transport, data, floats, label, weight);
+  else if (halves)
+    all_reduce_by_halving(transport, data, floats, label, weight);
   else
     all_reduce_by_ring(transport, data, floats, label, weight);
 }

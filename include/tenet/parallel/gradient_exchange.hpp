@@ -12,9 +12,7 @@ namespace tenet {
 template <class Program, class Synchronisation, long bucket_bytes, Transport T>
 class GradientExchange {
  public:
-  static constexpr auto plan =
-      plan_buckets(Program::lowered, Program::slots,
-                   (bucket_bytes + static_cast<long>(sizeof(float)) - 1) / static_cast<long>(sizeof(float)));
+  static constexpr auto plan = plan_buckets(Program::lowered, Program::slots, bucket_bytes / 4);
 
   explicit GradientExchange(T transport) : transport_(std::move(transport)) {}
 

@@ -8,12 +8,14 @@ namespace tenet {
 /// Replicas of one process read each other's gradients when all of them are done: each adds up a part of the numbers
 /// and goes on with the update of that part while they are in its cache.
 struct Direct {
+  static constexpr const char* name = "direct";
   static constexpr bool sends_buckets = false;
 };
 
 /// Gradients leave in buckets as soon as they are ready, while backward goes on, and are added up by the collective
 /// that takes least time for the bucket's size and the number of ranks.
 struct AllReduce {
+  static constexpr const char* name = "all-reduce";
   static constexpr bool sends_buckets = true;
   template <Transport T>
   static void reduce(T& transport, float* data, long floats, Label label, float weight) {
@@ -23,6 +25,7 @@ struct AllReduce {
 
 /// The same, always by a ring: time and traffic of a rank do not grow with the number of ranks.
 struct Ring {
+  static constexpr const char* name = "ring";
   static constexpr bool sends_buckets = true;
   template <Transport T>
   static void reduce(T& transport, float* data, long floats, Label label, float weight) {

@@ -129,6 +129,26 @@ std::string device_text(const typename Device::Kernels::Executor& executor, int 
   return result;
 }
 
+/// How a training step's gradients are synchronised; nothing on one device.
+template <class Chosen, class Training>
+std::string synchronisation_text() {
+  if constexpr (std::is_void_v<typename Chosen::Synchronisation>) {
+    return "";
+  } else {
+    std::string result = "gradients: ";
+    result.append(megabytes(Training::slots.parameter_floats)).append(" a step, ");
+    result.append(Chosen::Synchronisation::name);
+    if constexpr (Chosen::Synchronisation::sends_buckets) {
+      constexpr auto plan = plan_buckets(Training::lowered, Training::slots, Chosen::Buckets::bucket_bytes / 4);
+      const int before = Training::lowered.first_update;
+      result.append(" in ").append(std::to_string(plan.count)).append(plan.count == 1 ? " bucket" : " buckets");
+      result.append(", the first after ").append(std::to_string(plan.buckets[0].ready)).append(" of ");
+      result.append(std::to_string(before)).append(" steps");
+    }
+    return result.append("\n");
+  }
+}
+
 }  // namespace detail
 
 /// Layers, shapes, parameters, FLOPs and planned memory of a network for inference, and the device as it is:

@@ -260,6 +260,7 @@ struct TrainerOf {
            Optimizer::name + " " +
            detail::megabytes((1 + keeps_gradients + Optimizer::state_count) * Training::slots.parameter_floats) +
            ")\n" + detail::plan_text<Training>("training step") + detail::plan_text<Evaluating>("evaluation") +
+           detail::synchronisation_text<Chosen, Training>() +
            detail::device_text<Device>(state_.devices.executor(), Chosen::Strategy::replicas);
   }
 

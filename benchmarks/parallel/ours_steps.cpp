@@ -1,0 +1,56 @@
+// Training steps on one core, on two logical devices, and of half the batch on one core: program NETWORK BATCH FOLDER.
+#include "../../examples/models/resnet18.hpp"
+#include "../cpu/network.hpp"
+
+using namespace tenet;
+
+struct Mlp : Sequential<Linear<784, 256>, ReLU, Linear<256, 10>> {};
+
+/// One trainer, and the samples in the folder.
+template <class Trainer>
+struct Steps {
+  std::string folder;
+  int batch;
+  std::vector<float> inputs{};
+  std::vector<std::int32_t> targets{};
+  std::unique_ptr<Trainer> trainer{};
+
+  float step() { return trainer->step(inputs.data(), targets.data(), batch).loss; }
+  std::vector<double> check() {
+    inputs = numbers_of<float>(folder + "inputs.bin");
+    targets = numbers_of<std::int32_t>(folder + "targets.bin");
+    const float rate = numbers_of<float>(folder + "learning_rate.bin").at(0);
+    trainer = std::make_unique<Trainer>();
+    trainer->load(folder + "weights.safetensors");
+    trainer->optimizer().learning_rate = rate;
+    std::vector<double> losses;
+    for (int i = 0; i < 3; ++i) losses.push_back(static_cast<double>(step()));
+    trainer->optimizer().learning_rate = rate * 1e-3f;  // timing is not to wear the batch out
+    return losses;
+  }
+};
+
+template <class Net, class Input>
+int serve_steps(int batch, const std::string& folder) {
+  using Core = Cpu<0, 1>;
+  Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, UpdateInBackward>> one{folder, batch},
+      half{folder, batch / 2};
+  Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, DataParallel<2>>> direct{folder, batch};
+  Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, DataParallel<2>, Ring>> ring{folder, batch};
+  const auto case_of = [](const char* name, auto& steps) {
+    return Case{name, [&] { return steps.check(); },
+                [&](long calls) {
+                  auto step = [&] { steps.step(); };
+                  return seconds_of(step, calls);
+                }};
+  };
+  return serve({case_of("one", one), case_of("half", half), case_of("direct", direct), case_of("ring", ring)});
+}
+
+int main(int argc, char** argv) {
+  if (argc != 4) return 2;
+  const std::string network = argv[1], folder = std::string(argv[3]) + "/";
+  const int batch = std::atoi(argv[2]);
+  return network == "ResNet-18" ? serve_steps<ResNet18<>, Image<1, 28, 28>>(batch, folder)
+                                : serve_steps<Mlp, Features<784>>(batch, folder);
+}

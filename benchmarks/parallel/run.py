@@ -1,0 +1,88 @@
+"""Data parallelism on two cores: steps on two logical devices beside PyTorch's DistributedDataParallel, and all_reduce
+beside Open MPI's and gloo's."""
+from __future__ import annotations
+
+import pathlib
+import sys
+
+from harness import BUILD, ROOT, Row, arguments, build, report, run_json
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "cpu"))
+import networks
+from servers import Competitor, Server, environment, measure
+
+
+def check(name: str, figures: dict[str, list[float]], tolerance: float) -> None:
+    """All of them have the same losses."""
+    expected = next(iter(figures.values()))
+    for label, found in figures.items():
+        if any(abs(a - b) > tolerance * abs(b) for a, b in zip(found, expected, strict=True)):
+            raise SystemExit(f"{name}: {label} has the losses {found}, the first one {expected}")
+
+
+def steps(name: str, batch: int) -> tuple[dict[str, float], dict]:
+    """Seconds of our steps by case, and what PyTorch's program finds."""
+    folder = BUILD / "benchmarks" / "parallel" / name
+    networks.write_data(name, batch, folder)
+    program = build("bench_parallel_ours_steps") / "bench_parallel_ours_steps"
+    peer: dict = {}
+    best: dict[str, float] = {}
+    for _ in range(3):  # in turns
+        with Server(program, name, str(batch), folder, threads=1) as server:
+            losses = {case: server.ask("check " + case) for case in ("one", "half", "direct", "ring")}
+            losses.pop("half")
+            found = measure([Competitor(server, case, case) for case in ("one", "half", "direct", "ring")], 4, 0.5)
+            best = {case: min(seconds, best.get(case, seconds)) for case, seconds in found.items()}
+        found = run_json(sys.executable, HERE / "torch_ddp.py", name, str(batch), folder, env=environment(1))
+        # Batch norm takes its statistics from a replica's part: one device has others.
+        check(name, {"direct": losses["direct"], "ring": losses["ring"], "PyTorch": found["losses"]}, 2e-2)
+        for key in ("step", "alone"):
+            peer[key] = min(found[key], peer.get(key, found[key]))
+        known = peer.setdefault("all_reduce", found["all_reduce"])
+        peer["all_reduce"] = {size: min(known[size], each) for size, each in found["all_reduce"].items()}
+    return best, peer
+
+
+def text(size: int) -> str:
+    return f"{size / 1024:g} KB" if size < 1 << 20 else f"{size / (1 << 20):.3g} MB"
+
+
+def main() -> int:
+    options = arguments(__doc__).parse_args()
+    rows: list[Row] = []
+
+    resnet, ddp = steps("ResNet-18", 32)
+    rows.append(Row("ResNet-18 step, batch 32, DataParallel<2> over one core", "times", resnet["one"] / resnet["direct"],
+                    {}, 1.85, higher_is_better=True))
+    rows.append(Row("ResNet-18 step, batch 32, DataParallel<2>", "ms", resnet["direct"] * 1e3,
+                    {"PyTorch DDP, 2 processes": ddp["step"] * 1e3}, 1 / 1.7, of="ratio"))
+    rows.append(Row("ResNet-18 step, batch 32, DataParallel<2>, Ring", "ms", resnet["ring"] * 1e3,
+                    {"PyTorch DDP, 2 processes": ddp["step"] * 1e3}))
+    mlp, ddp = steps("MLP 784-256-10", 256)
+    alone = {"PyTorch DDP": (ddp["step"] - ddp["alone"]) * 1e6}
+    rows.append(Row("784-256-10, batch 256, what synchronising two devices adds", "us",
+                    (mlp["direct"] - mlp["half"]) * 1e6, alone, 30))
+    rows.append(Row("784-256-10, batch 256, what synchronising two devices adds, Ring", "us",
+                    (mlp["ring"] - mlp["half"]) * 1e6, alone))
+
+    programs = build("bench_parallel_ours_threads_all_reduce", "bench_parallel_ours_mpi_all_reduce")
+    threads: dict[str, float] = {}
+    processes: dict[str, list[float]] = {}
+    for _ in range(3):
+        found = run_json(programs / "bench_parallel_ours_threads_all_reduce")
+        threads = {size: min(each, threads.get(size, each)) for size, each in found.items()}
+        found = run_json(ROOT / "tools" / "mpirun.sh", "2", programs / "bench_parallel_ours_mpi_all_reduce")
+        processes = {size: [min(pair) for pair in zip(each, processes.get(size, each))] for size, each in found.items()}
+    bars = {4096: 0.5, 65536: 3, 4194304: 120}
+    for size, figure in threads.items():
+        peers = {"Open MPI": processes[size][1], "gloo": ddp["all_reduce"][size]}
+        rows.append(Row(f"all_reduce of {text(int(size))}, 2 threads", "us", figure, peers, bars.get(int(size))))
+    for size, (ours, theirs) in processes.items():
+        rows.append(Row(f"all_reduce of {text(int(size))}, 2 processes, over MPI", "us", ours, {"Open MPI": theirs}, 1,
+                        of="ratio"))
+    return report(rows, options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
