@@ -10,7 +10,7 @@ using namespace tenet;
 namespace {
 
 /// What a rank begins with: numbers of which sums are rounded, so that another order of summation is another sum.
-float number(int rank, long i) { return std::sin(static_cast<float>(i + 1) * 1.7f + static_cast<float>(rank) * 0.9f); }
+float number(int rank, long i) { return static_cast<float>((i * 37 + rank * 61) % 1009) / 1009.0f - 0.5f; }
 
 std::vector<float> numbers_of(int rank, long floats) {
   std::vector<float> result(static_cast<std::size_t>(floats));

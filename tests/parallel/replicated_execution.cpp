@@ -146,3 +146,90 @@ TEST_CASE("replicas drop different values", "[replicated_execution]") {
   CHECK(count(largest / 2) > 10);  // dropped by one of them only
   CHECK(count(0) + count(largest / 2) + count(largest) == 64);
 }
+
+TEST_CASE("terms are added up in the order of a tree, whoever has which of them", "[replicated_execution]") {
+  constexpr long floats = 5000;
+  std::vector<std::vector<float>> terms, scaled;
+  for (int v = 0; v < 8; ++v) terms.push_back(network::numbers(floats, static_cast<std::uint64_t>(v)));
+  const auto weight = [](int v) { return 0.1f + 0.03f * static_cast<float>(v); };
+  std::vector<std::vector<float>> sums;
+  for (const int parts : {1, 2, 4, 8}) {
+    std::vector<std::vector<float>> of_parts;
+    for (int part = 0; part < parts; ++part) {
+      const int count = 8 / parts;
+      detail::TreeOfTerms tree;
+      tree.prepare(count, floats);
+      std::vector<float> numbers;
+      for (int i = 0; i < count; ++i) {
+        numbers = terms[static_cast<std::size_t>(part * count + i)];
+        for (const auto& [first, last] : {std::pair{0L, 777L}, std::pair{777L, floats}})  // in pieces
+          tree.add(i, i + 1 == count, weight(part * count + i), numbers.data(), first, last);
+      }
+      of_parts.push_back(numbers);
+    }
+    std::vector<const float*> from;
+    for (const auto& part : of_parts) from.push_back(part.data());
+    std::vector<float> sum = of_parts[0];
+    detail::tree_sum(from.data(), parts, sum.data(), 0, floats);
+    sums.push_back(sum);
+  }
+  for (const auto& sum : sums) CHECK(sum == sums[0]);
+  double worst = 0;
+  for (long i = 0; i < floats; ++i) {
+    double expected = 0;
+    for (int v = 0; v < 8; ++v)
+      expected += static_cast<double>(weight(v)) * terms[static_cast<std::size_t>(v)][static_cast<std::size_t>(i)];
+    worst = std::fmax(worst, std::fabs(sums[0][static_cast<std::size_t>(i)] - expected));
+  }
+  CHECK(worst < 1e-6);
+}
+
+namespace {
+
+/// Parameters, statistics and losses after some steps with batches of many sizes, as bits.
+template <class Net, class Input, class... Policies>
+std::vector<float> trained() {
+  using Reproduced = Trainer<Net, CrossEntropy, Sgd, Input, Reproducible, Policies...>;
+  Reproduced trainer{{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f}, 3};
+  const network::Samples<Reproduced> samples(21);
+  std::vector<float> result;
+  for (const int batch : {21, 8, 3, 16, 1, 20}) {
+    const StepResult step = trainer.step(samples.inputs.data(), samples.targets.data(), batch);
+    result.push_back(step.loss);
+    result.push_back(step.accuracy);
+  }
+  const auto scores = trainer.predict(samples.inputs.data(), 5);
+  result.insert(result.end(), scores.begin(), scores.end());
+  const auto add = [&](const float* numbers, long count) { result.insert(result.end(), numbers, numbers + count); };
+  add(trainer.weights().parameters(), Weights<Net>::table.parameter_floats);
+  add(trainer.weights().buffers(), Weights<Net>::table.buffer_floats);
+  add(trainer.gradients(), Weights<Net>::table.parameter_floats);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("Reproducible: the same bits for any number of replicas, threads, buckets and any way",
+          "[replicated_execution]") {
+  {
+    using Net = networks::Residual;  // with batch norm
+    using Input = Image<2, 6, 5>;
+    const auto expected = trained<Net, Input, Cpu<0, 1>>();
+    CHECK(trained<Net, Input, Cpu<0, 2>, DataParallel<1>>() == expected);
+    CHECK(trained<Net, Input, Cpu<0, 1>, DataParallel<2>>() == expected);
+    CHECK(trained<Net, Input, Cpu<0, 1>, DataParallel<4>>() == expected);
+    CHECK(trained<Net, Input, Cpu<0, 1>, DataParallel<8>>() == expected);
+    CHECK(trained<Net, Input, Cpu<0, 1>, DataParallel<2>, AllReduce>() == expected);
+    CHECK(trained<Net, Input, Cpu<0, 2>, DataParallel<4>, AllReduce, BucketBytes<64>>() == expected);
+    CHECK(trained<Net, Input, Cpu<0, 1>, DataParallel<8>, AllReduce, BucketBytes<1>>() == expected);
+    CHECK(trained<Net, Input, Cpu<0, 1>, DataParallel<1>, AllReduce, BucketBytes<300>>() == expected);
+  }
+  {
+    using Net = networks::Transformer;  // with dropout
+    const auto expected = trained<Net, Tokens<12>, Cpu<0, 1>>();
+    CHECK(trained<Net, Tokens<12>, Cpu<0, 1>, DataParallel<2>>() == expected);
+    CHECK(trained<Net, Tokens<12>, Cpu<0, 2>, DataParallel<8>>() == expected);
+    CHECK(trained<Net, Tokens<12>, Cpu<0, 1>, DataParallel<4>, AllReduce, BucketBytes<4096>>() == expected);
+    CHECK(trained<Net, Tokens<12>, Cpu<0, 1>, DataParallel<2>, AllReduce, BucketBytes<16384>>() == expected);
+  }
+}

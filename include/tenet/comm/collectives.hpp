@@ -35,23 +35,30 @@ constexpr Part part_of(long floats, int part, int parts) {
 
 namespace detail {
 
+/// Calls vectors(i) for whole vectors of `count` numbers, and numbers(i) for those that are left.
+template <class Vectors, class Numbers>
+[[gnu::always_inline]] inline void by_vectors(long count, Vectors vectors, Numbers numbers) {
+  const long whole = count / vector_width * vector_width;
+  const int rest = static_cast<int>(count - whole);
+  for (long i = 0; i < whole; i += vector_width) vectors(i);
+  for (int i = 0; i < rest; ++i) numbers(whole + i);
+}
+
 /// to = scale · to + from
 inline void scale_and_add(float* to, float scale, const float* from, long count) {
-  long i = 0;
-  for (; i + vector_width <= count; i += vector_width) store(to + i, scale * load(to + i) + load(from + i));
-  for (; i < count; ++i) to[i] = scale * to[i] + from[i];
+  by_vectors(
+      count, [&](long i) { store(to + i, scale * load(to + i) + load(from + i)); },
+      [&](long i) { to[i] = scale * to[i] + from[i]; });
 }
 /// to = a + b
 inline void add_floats(float* to, const float* a, const float* b, long count) {
-  long i = 0;
-  for (; i + vector_width <= count; i += vector_width) store(to + i, load(a + i) + load(b + i));
-  for (; i < count; ++i) to[i] = a[i] + b[i];
+  by_vectors(
+      count, [&](long i) { store(to + i, load(a + i) + load(b + i)); }, [&](long i) { to[i] = a[i] + b[i]; });
 }
 inline void scale_floats(float* to, float scale, long count) {
   if (scale == 1) return;
-  long i = 0;
-  for (; i + vector_width <= count; i += vector_width) store(to + i, scale * load(to + i));
-  for (; i < count; ++i) to[i] *= scale;
+  by_vectors(
+      count, [&](long i) { store(to + i, scale * load(to + i)); }, [&](long i) { to[i] *= scale; });
 }
 
 }  // namespace detail

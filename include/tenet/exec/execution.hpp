@@ -77,6 +77,11 @@ class Execution {
     if constexpr (has_one_sample()) one_sample().set_scalars(scalars, seed);
     for_each_number([&](const NumberEntry& entry, float& number) {
       if (entry.source == Source::scalar) number = scalars[entry.index];
+    });
+    set_seed(seed);
+  }
+  void set_seed(std::uint64_t seed) {
+    for_each_number([&](const NumberEntry& entry, float& number) {
       if (entry.source == Source::seed) {
         const auto half = static_cast<std::uint32_t>(entry.index == 0 ? seed : seed >> 32);
         std::memcpy(&number, &half, sizeof half);

@@ -206,6 +206,14 @@ struct BucketsAreNotSent : Instead {
                 "BucketBytes, but Direct sends no buckets: take AllReduce or Ring, or leave the size out");
 };
 template <class Strategy, class Instead = Nothing>
+struct NotReproducible : Instead {
+  using Instead::Instead;
+  static_assert(
+      never<Strategy>,
+      "Reproducible goes with DataParallel of 1, 2, 4 or 8 replicas and with Direct or AllReduce: a ring adds up "
+      "in an order that depends on the number of replicas, and ranks do not share one batch");
+};
+template <class Strategy, class Instead = Nothing>
 struct StrategyWithoutGradients : Instead {
   using Instead::Instead;
   static_assert(never<Strategy>,

@@ -35,10 +35,13 @@ class GradientExchange {
   }
 
   /// Runs the program until its gradients are the sum over all ranks of weight · gradient: `execution` has begun with
-  /// this rank's samples. Null: it has none; its weight is 0.
-  template <class Execution>
-  void run(Execution* execution, float* gradients) {
+  /// this rank's samples. Null: it has none; its weight is 0. prepare(first, floats) is called with a part of the
+  /// gradients before it is sent.
+  template <class Execution, class Prepare>
+  void run(Execution* execution, float* gradients, Prepare prepare) {
     gradients_ = gradients;
+    prepare_ = [](void* context, long first, long floats) { (*static_cast<Prepare*>(context))(first, floats); };
+    prepare_context_ = &prepare;
     if (execution == nullptr) std::fill(gradients, gradients + Program::slots.parameter_floats, 0.0f);
     int done = Program::lowered.prepared_steps;
     const auto run_until = [&](int step) {
@@ -53,6 +56,11 @@ class GradientExchange {
     queue_.synchronize();
   }
 
+  template <class Execution>
+  void run(Execution* execution, float* gradients) {
+    run(execution, gradients, [](long, long) {});
+  }
+
   /// The weighted mean of a few numbers over all ranks, behind `run`.
   void average(float* numbers, long count) {
     Synchronisation::reduce(transport_, numbers, count, Label{"results", -2, step_}, weight_);
@@ -65,11 +73,14 @@ class GradientExchange {
  private:
   void reduce(int b) {
     const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
+    prepare_(prepare_context_, bucket.first, bucket.floats);
     Synchronisation::reduce(transport_, gradients_ + bucket.first, bucket.floats, Label{"bucket", b, step_}, weight_);
   }
 
   T transport_;
   float* gradients_ = nullptr;
+  void (*prepare_)(void*, long, long) = nullptr;
+  void* prepare_context_ = nullptr;
   float weight_ = 0, sum_ = 0;
   long step_ = 0;
   DeviceQueue queue_{{.tasks = plan.count + 1}};  // last: it ends before what its tasks use

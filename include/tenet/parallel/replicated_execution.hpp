@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <tenet/comm/thread_transport.hpp>
 #include <tenet/core/buffer.hpp>
 #include <tenet/core/vector.hpp>
@@ -26,11 +28,66 @@ inline void weighted_sum(const float* const* from, const float* weight, int coun
       if (weight[r] != 0) sum += weight[r] * load_at(from[r]);
     return sum;
   };
-  long i = first;
-  for (; i + vector_width <= last; i += vector_width)
-    store(to + i, sum_at([i](const float* numbers) { return load(numbers + i); }));
-  for (; i < last; ++i) to[i] = sum_at([i](const float* numbers) { return numbers[i]; });
+  by_vectors(
+      last - first,
+      [&](long i) { store(to + first + i, sum_at([=](const float* at) { return load(at + first + i); })); },
+      [&](long i) { to[first + i] = sum_at([=](const float* at) { return at[first + i]; }); });
 }
+
+/// to[i] = the sum of from[r][i] in the order of a tree: 0 and 1, 2 and 3, …, then these sums in pairs, and so on.
+/// `count` is a power of two.
+template <int count>
+void tree_sum(const float* const* from, float* to, long first, long last) {
+  const auto sum_at = [&](auto load_at) {
+    decltype(load_at(from[0])) sums[count];
+    for (int r = 0; r < count; ++r) sums[r] = load_at(from[r]);
+    for (int distance = 1; distance < count; distance *= 2)
+      for (int r = 0; r < count; r += 2 * distance) sums[r] += sums[r + distance];
+    return sums[0];
+  };
+  by_vectors(
+      last - first,
+      [&](long i) { store(to + first + i, sum_at([=](const float* at) { return load(at + first + i); })); },
+      [&](long i) { to[first + i] = sum_at([=](const float* at) { return at[first + i]; }); });
+}
+inline void tree_sum(const float* const* from, int count, float* to, long first, long last) {
+  if (count == 2) tree_sum<2>(from, to, first, last);
+  if (count == 4) tree_sum<4>(from, to, first, last);
+  if (count == 8) tree_sum<8>(from, to, first, last);
+}
+
+/// Adds up terms that come one after the other in the order of that tree: sums of 1, 2, 4, … terms wait for the next
+/// ones of their size. A term that is scaled is rounded before it is added, so that no compiler makes one operation of
+/// both.
+class TreeOfTerms {
+ public:
+  /// For a power of two of terms of so many numbers each.
+  void prepare(int terms, long floats) {
+    while (1 << waiting_.size() < terms) waiting_.emplace_back(floats);
+  }
+  /// Numbers [first, last) of term `number`, from 0; with the last term `numbers` are the sum, before they are not
+  /// changed but scaled.
+  void add(int number, bool is_last, float weight, float* numbers, long first, long last) {
+    constexpr long block = 4096;
+    for (; first < last; first += block) {
+      const long count = last - first < block ? last - first : block;
+      scale(numbers + first, weight, count);
+      int level = 0;
+      for (; (number >> level & 1) != 0; ++level)
+        add_floats(numbers + first, waiting_[static_cast<std::size_t>(level)].data() + first, numbers + first, count);
+      if (!is_last)
+        std::memcpy(waiting_[static_cast<std::size_t>(level)].data() + first, numbers + first,
+                    sizeof(float) * static_cast<std::size_t>(count));
+    }
+  }
+
+ private:
+  [[gnu::noinline]] static void scale(float* numbers, float weight, long count) {
+    scale_floats(numbers, weight, count);
+  }
+
+  std::vector<Buffer> waiting_;
+};
 
 /// Whether the optimizer's steps are element-wise over all parameters, so that each part of them can be run alone.
 template <class Program>
@@ -49,7 +106,8 @@ constexpr bool updates_by_elements() {
 }  // namespace detail
 
 /// The same interface as `Execution`.
-template <class Program, class Device, class Synchronisation = Direct, long bucket_bytes = 1 << 20>
+template <class Program, class Device, class Synchronisation = Direct, long bucket_bytes = 1 << 20,
+          int virtual_shards = 0>
 class ReplicatedExecution {
  public:
   using Kernels = typename Program::Kernels;
@@ -62,19 +120,22 @@ class ReplicatedExecution {
       Part& part = parts_[index(r)];
       part.execution = std::make_unique<One>(replicas.executor(r));
       if constexpr (exchanges) part.exchange = std::make_unique<Exchange>(ThreadTransport(network_, r));
+      if constexpr (updates && reproducible)
+        part.sums.prepare(virtual_shards / replicas_->size(), Program::slots.parameter_floats);
+      // Running statistics are those that the first shard sees; what the others see goes nowhere.
+      if constexpr (Program::writes_buffers) bind_own(part, Arena::buffers, part.buffers, Program::slots.buffer_floats);
       if (r == 0) return;
       if constexpr (updates) bind_own(part, Arena::gradients, part.gradients, Program::slots.parameter_floats);
-      // Running statistics are those that the first replica sees; what the others see goes nowhere.
-      if constexpr (Program::writes_buffers) bind_own(part, Arena::buffers, part.buffers, Program::slots.buffer_floats);
     });
   }
 
   void set_scalars(const float* scalars, std::uint64_t seed) {
-    for (std::size_t r = 0; r < parts_.size(); ++r)
-      parts_[r].execution->set_scalars(scalars, seed + r * 0xd1342543de82ef95u);
+    seed_ = seed;
+    for (Part& part : parts_) part.execution->set_scalars(scalars, seed);
   }
   void bind(Arena arena, float* memory) {
     if (arena == Arena::gradients) gradients_ = memory;
+    if (arena == Arena::buffers) buffers_ = memory;
     const bool own = (arena == Arena::gradients && updates) || (arena == Arena::buffers && Program::writes_buffers);
     for (std::size_t r = 0; r < (own ? 1 : parts_.size()); ++r) parts_[r].execution->bind(arena, memory);
   }
@@ -83,36 +144,37 @@ class ReplicatedExecution {
     for (Part& part : parts_) part.execution->use_weights(version);
   }
 
-  /// Runs the program on all samples: replica r has those from batch · r / replicas on, rounded up, which may be none.
+  /// Runs the program on all samples. They are cut into shards, one a replica unless the result is to be reproducible:
+  /// shard v has those from batch · v / shards on, rounded up, which may be none.
   void run(int batch) {
-    const int count = replicas_->size();
+    const int count = replicas_->size(), shards = reproducible ? virtual_shards : count;
+    std::array<Shard, Group::most> shard;
     std::array<float, Group::most> weight;
     std::array<float*, Group::most> gradients;
-    const auto begin = [&](int r) { return static_cast<int>((static_cast<long>(batch) * r + count - 1) / count); };
-    for (int r = 0; r < count; ++r) {
-      weight[index(r)] = static_cast<float>(begin(r + 1) - begin(r)) / static_cast<float>(batch);
-      gradients[index(r)] = r == 0 ? gradients_ : parts_[index(r)].gradients.data();
+    const auto begin = [&](int v) { return static_cast<int>((static_cast<long>(batch) * v + shards - 1) / shards); };
+    for (int v = 0; v < shards; ++v) {
+      shard[index(v)] = {v, begin(v), begin(v + 1) - begin(v)};
+      weight[index(v)] = static_cast<float>(shard[index(v)].samples) / static_cast<float>(batch);
     }
+    for (int r = 0; r < count; ++r) gradients[index(r)] = r == 0 ? gradients_ : parts_[index(r)].gradients.data();
     grow_results(batch);
     replicas_->run([&](int r) {
       Part& part = parts_[index(r)];
-      const int samples = begin(r + 1) - begin(r);
-      if (samples > 0) {
-        give_part(part, begin(r));
-        part.execution->begin(samples);
-      }
-      compute(r, weight[index(r)], gradients[index(r)]);
-      if constexpr (updates) {
-        if (r == 0) part.execution->prepare_update();
-        replicas_->meet(r, "gradients of all replicas");
-        update(r, weight.data(), gradients.data());
-      }
-      if (samples > 0) {
-        part.execution->run_steps(Program::lowered.after_update, Program::lowered.used.steps);
-        take_results(part, begin(r), samples);
+      try {
+        const int first = r * shards / count, last = (r + 1) * shards / count;
+        for (int v = first; v < last; ++v)
+          run_shard(part, shard[index(v)], v - first, v + 1 == last, weight[index(v)], gradients[index(r)]);
+        if constexpr (updates) {
+          if (r == 0) part.execution->prepare_update();
+          replicas_->meet(r, "gradients of all replicas");
+          update(r, weight.data(), gradients.data());
+        }
+      } catch (...) {
+        network_.abandon();
+        throw;
       }
     });
-    add_up_results(weight.data());
+    add_up_results(shards, weight.data());
   }
 
   const float* result(int index) const { return results_[static_cast<std::size_t>(index)].data(); }
@@ -132,6 +194,7 @@ class ReplicatedExecution {
     return count;
   }();
 
+  static constexpr bool reproducible = virtual_shards > 0;
   struct NoExchange {};
   static constexpr bool exchanges = updates && Synchronisation::sends_buckets;
   using Exchange =
@@ -142,7 +205,10 @@ class ReplicatedExecution {
     std::unique_ptr<One> execution;
     std::unique_ptr<Exchange> exchange;
     Buffer gradients, buffers;
-    std::array<float, 4> means{};  // its results that are one number
+    detail::TreeOfTerms sums;  // of the gradients of its shards
+  };
+  struct Shard {
+    int number = 0, first_sample = 0, samples = 0;
   };
 
   static std::size_t index(int replica) { return static_cast<std::size_t>(replica); }
@@ -161,20 +227,40 @@ class ReplicatedExecution {
     }
   }
 
-  /// Forward and backward pass of replica r.
-  void compute(int r, float weight, float* gradients) {
-    Part& part = parts_[index(r)];
-    if constexpr (exchanges) {
-      try {
-        part.exchange->begin(weight);
-        part.exchange->run(weight != 0 ? part.execution.get() : nullptr, gradients);
-      } catch (...) {
-        network_.abandon();
-        throw;
-      }
-    } else if (weight != 0) {
-      part.execution->run_steps(Program::lowered.prepared_steps, Program::lowered.first_update);
+  /// Forward and backward pass for a shard, the `number`-th of this replica.
+  void run_shard(Part& part, const Shard& shard, int number, bool is_last, float weight, float* gradients) {
+    One* const execution = shard.samples > 0 ? part.execution.get() : nullptr;
+    part.execution->set_seed(seed_ + static_cast<std::uint64_t>(shard.number) * 0xd1342543de82ef95u);
+    if constexpr (Program::writes_buffers)
+      part.execution->bind(Arena::buffers, shard.number == 0 ? buffers_ : part.buffers.data());
+    if (execution != nullptr) {
+      give_part(part, shard.first_sample);
+      execution->begin(shard.samples);
     }
+    const auto add = [&](long first, long floats) {
+      if constexpr (reproducible) part.sums.add(number, is_last, weight, gradients, first, first + floats);
+    };
+    const auto run_all = [&] {
+      if (execution != nullptr)
+        execution->run_steps(Program::lowered.prepared_steps, Program::lowered.first_update);
+      else if (updates && reproducible)
+        std::fill(gradients, gradients + Program::slots.parameter_floats, 0.0f);
+    };
+    if constexpr (exchanges) {
+      if (is_last) {
+        part.exchange->begin(reproducible ? 1 : weight);
+        part.exchange->run(execution, gradients, add);
+      } else {
+        run_all();
+        add(0, Program::slots.parameter_floats);
+      }
+    } else {
+      run_all();
+      if constexpr (updates) add(0, Program::slots.parameter_floats);
+    }
+    if (execution == nullptr) return;
+    execution->run_steps(Program::lowered.after_update, Program::lowered.used.steps);
+    take_results(*execution, shard);
   }
 
   /// Replica r's part of the update, and of the sum of gradients in blocks that stay in cache in between.
@@ -184,7 +270,8 @@ class ReplicatedExecution {
     const long blocks = (floats + block - 1) / block, first = blocks * r / count, last = blocks * (r + 1) / count;
     run_each(replicas_->executor(r), static_cast<int>(last - first), [&](int task) {
       const long from = (first + task) * block, to = from + block < floats ? from + block : floats;
-      if constexpr (!exchanges) detail::weighted_sum(gradients, weight, count, gradients_, from, to);
+      if constexpr (!exchanges && reproducible) detail::tree_sum(gradients, count, gradients_, from, to);
+      if constexpr (!exchanges && !reproducible) detail::weighted_sum(gradients, weight, count, gradients_, from, to);
       parts_[0].execution->update(from, to);  // it reads the sums
     });
   }
@@ -204,23 +291,23 @@ class ReplicatedExecution {
       results_[index(i)].grow(type.size() * (type.batched ? batch : 1));
     }
   }
-  void take_results(Part& part, int first_sample, int samples) {
+  void take_results(const One& execution, const Shard& shard) {
     for (int i = 0; i < result_count; ++i) {
       const TensorInfo& type = *Program::result_types[index(i)];
-      const float* const found = part.execution->result(i);
+      const float* const found = execution.result(i);
       if (type.batched)
-        std::memcpy(results_[index(i)].data() + type.size() * first_sample, found,
-                    sizeof(float) * static_cast<std::size_t>(type.size() * samples));
+        std::memcpy(results_[index(i)].data() + type.size() * shard.first_sample, found,
+                    sizeof(float) * static_cast<std::size_t>(type.size() * shard.samples));
       else
-        part.means[index(i)] = *found;
+        means_[index(shard.number)][index(i)] = *found;
     }
   }
-  void add_up_results(const float* weight) {
+  void add_up_results(int shards, const float* weight) {
     for (int i = 0; i < result_count; ++i) {
       if (Program::result_types[index(i)]->batched) continue;
       float mean = 0;
-      for (std::size_t r = 0; r < parts_.size(); ++r)
-        if (weight[r] != 0) mean += weight[r] * parts_[r].means[index(i)];
+      for (int v = 0; v < shards; ++v)
+        if (weight[v] != 0) mean += weight[v] * means_[index(v)][index(i)];
       *results_[index(i)].data() = mean;
     }
   }
@@ -230,7 +317,9 @@ class ReplicatedExecution {
   std::vector<Part> parts_;
   std::array<const void*, 4> inputs_{};
   std::array<Buffer, 4> results_;
-  float* gradients_ = nullptr;
+  std::array<std::array<float, 4>, Group::most> means_{};  // each shard's results that are one number
+  float *gradients_ = nullptr, *buffers_ = nullptr;
+  std::uint64_t seed_ = 0;
 };
 
 }  // namespace tenet

@@ -33,7 +33,7 @@ struct DataParallel {
   using Synchronisation = Direct;  ///< where the user names none
   template <class Program, class Policies>
   using ExecutionOf = ReplicatedExecution<Program, typename Policies::Device, typename Policies::Synchronisation,
-                                          Policies::Buckets::bucket_bytes>;
+                                          Policies::Buckets::bucket_bytes, Policies::Order::virtual_shards>;
 };
 
 namespace detail {

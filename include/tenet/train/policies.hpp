@@ -94,6 +94,8 @@ concept StrategyPolicy = requires { T::replicas; };
 template <class T>
 concept SynchronisationPolicy = requires { T::sends_buckets; };
 template <class T>
+concept OrderPolicy = requires { T::virtual_shards; };
+template <class T>
 concept BucketPolicy = requires { T::bucket_bytes; };
 
 /// What a tag is about.
@@ -107,6 +109,7 @@ enum class Axis {
   memory,
   strategy,
   synchronisation,
+  order,
   buckets,
   unknown
 };
@@ -120,6 +123,7 @@ inline constexpr Axis axis_of = is_tensor_type<T>          ? Axis::input
                                 : MemoryPolicy<T>          ? Axis::memory
                                 : StrategyPolicy<T>        ? Axis::strategy
                                 : SynchronisationPolicy<T> ? Axis::synchronisation
+                                : OrderPolicy<T>           ? Axis::order
                                 : BucketPolicy<T>          ? Axis::buckets
                                                            : Axis::unknown;
 
@@ -144,8 +148,9 @@ struct FindTwice<First, Rest...> : std::conditional_t<(false || ... || (axis_of<
 }  // namespace detail
 
 /// What a list of tags says: `Input`, `Device`, `Update`, `OneSample`, `Precision`, `Convolution`, `Memory`,
-/// `Strategy`, `Synchronisation` and `Buckets`; every tag has to be one of them, none may be given twice. `Kernels` are
-/// the device's in that precision. `explanation` has the struct that explains what is wrong with the tags, or void.
+/// `Strategy`, `Synchronisation`, `Order` and `Buckets`; every tag has to be one of them, none may be given twice.
+/// `Kernels` are the device's in that precision. `explanation` has the struct that explains what is wrong with the
+/// tags, or void.
 template <class... Tags>
 struct Policies {
   template <detail::Axis axis, class Otherwise>
@@ -158,7 +163,9 @@ struct Policies {
   using Precision = On<detail::Axis::precision, Float32>;
   using Convolution = On<detail::Axis::convolution, WinogradConvolution>;
   using Memory = On<detail::Axis::memory, MemoryUnbounded>;
-  using Strategy = On<detail::Axis::strategy, Single>;
+  using Order = On<detail::Axis::order, AnyOrder>;
+  using Strategy =
+      On<detail::Axis::strategy, std::conditional_t<std::is_same_v<Order, AnyOrder>, Single, DataParallel<1>>>;
   using Synchronisation = On<detail::Axis::synchronisation, typename Strategy::Synchronisation>;
   using Buckets = On<detail::Axis::buckets, BucketBytes<1 << 20>>;
   using Kernels = typename Precision::template KernelsOf<
@@ -196,8 +203,16 @@ struct Policies {
       return std::type_identity<mistake::SynchronisationOfOne<NamedBuckets, Instead>>{};
     else if constexpr (std::is_same_v<Synchronisation, Direct> && !std::is_void_v<NamedBuckets>)
       return std::type_identity<mistake::BucketsAreNotSent<NamedBuckets, Instead>>{};
+    else if constexpr (!std::is_same_v<Order, AnyOrder> && !can_be_reproduced())
+      return std::type_identity<mistake::NotReproducible<Strategy, Instead>>{};
     else
       return std::type_identity<void>{};
+  }
+
+  static constexpr bool can_be_reproduced() {
+    constexpr bool divides = Order::virtual_shards > 0 && Order::virtual_shards % Strategy::replicas == 0;
+    return divides && !std::is_same_v<Strategy, Single> && !std::is_same_v<Synchronisation, Ring> &&
+           !requires { typename Strategy::World; };
   }
 };
 
