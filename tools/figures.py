@@ -21,7 +21,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "figures"
 PAGES = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md"]
-BENCHMARKS = {"hybrid": [], "compile": [], "products": [], "cpu": []}
+BENCHMARKS = {"hybrid": [], "compile": [], "products": [], "cpu": [], "parallel": []}
 TRAININGS = {"lenet": [], "resnet18": ["--images", "6000", "--epochs", "2"]}
 PLACE = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end figures -->)", re.DOTALL)
 
