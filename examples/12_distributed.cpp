@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
                    {"images", "0", "training images to use, 0 for all"},
                    {"batch-size", "64", "images in a step, on all ranks together"},
                    {"learning-rate", "0.05", "at the start; it falls to zero along a cosine"},
-                   {"save", "", "safetensors file to save the parameters to"}});
+                   {"save", "", "safetensors file to save the parameters to, after each epoch"}});
   const ExampleImages images = ExampleImages::load();
   const auto train = first(images.train, options.integer("images"));
 
@@ -25,13 +25,17 @@ int main(int argc, char** argv) {
   const DistributedSampler share(RandomSampler(train.size()), mpi.rank(), mpi.size());
   const int batch = (options.integer("batch-size") + mpi.size() - 1) / mpi.size();
   const bool speaks = mpi.rank() == 0;
-  const FitReport fit = trainer.fit(
-      DataLoader{train, share, {.batch_size = batch, .workers = 1}},
-      {.epochs = options.integer("epochs"), .schedule = CosineAnnealingLR{}, .progress = speaks ? stderr : nullptr});
+  const auto save = [&](const EpochReport&) {
+    if (speaks && !options.text("save").empty()) trainer.save(options.text("save"));
+  };
+  const FitReport fit = trainer.fit(DataLoader{train, share, {.batch_size = batch, .workers = 1}},
+                                    {.epochs = options.integer("epochs"),
+                                     .schedule = CosineAnnealingLR{},
+                                     .on_epoch = save,
+                                     .progress = speaks ? stderr : nullptr});
   if (!speaks) return 0;  // all ranks have the same parameters: one of them is enough from here on
 
   const Evaluation test = trainer.evaluate(DataLoader{images.test, {.batch_size = 256}});
   std::printf("%d ranks: ", mpi.size());
   report(options, "LeNet", images.name, fit, test);
-  if (!options.text("save").empty()) trainer.save(options.text("save"));
 }

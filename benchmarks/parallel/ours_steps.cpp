@@ -5,6 +5,7 @@
 using namespace tenet;
 
 struct Mlp : Sequential<Linear<784, 256>, ReLU, Linear<256, 10>> {};
+struct Small : Sequential<Linear<32, 64>, ReLU, Linear<64, 64>, ReLU, Linear<64, 10>> {};
 
 /// One trainer, and the samples in the folder.
 template <class Trainer>
@@ -51,6 +52,7 @@ int main(int argc, char** argv) {
   if (argc != 4) return 2;
   const std::string network = argv[1], folder = std::string(argv[3]) + "/";
   const int batch = std::atoi(argv[2]);
-  return network == "ResNet-18" ? serve_steps<ResNet18<>, Image<1, 28, 28>>(batch, folder)
-                                : serve_steps<Mlp, Features<784>>(batch, folder);
+  if (network == "ResNet-18") return serve_steps<ResNet18<>, Image<1, 28, 28>>(batch, folder);
+  if (network == "MLP 784-256-10") return serve_steps<Mlp, Features<784>>(batch, folder);
+  return serve_steps<Small, Features<32>>(batch, folder);
 }

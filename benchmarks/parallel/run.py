@@ -59,12 +59,12 @@ def main() -> int:
                     {"PyTorch DDP, 2 processes": ddp["step"] * 1e3}, 1 / 1.7, of="ratio"))
     rows.append(Row("ResNet-18 step, batch 32, DataParallel<2>, Ring", "ms", resnet["ring"] * 1e3,
                     {"PyTorch DDP, 2 processes": ddp["step"] * 1e3}))
-    mlp, ddp = steps("MLP 784-256-10", 256)
-    alone = {"PyTorch DDP": (ddp["step"] - ddp["alone"]) * 1e6}
-    rows.append(Row("784-256-10, batch 256, what synchronising two devices adds", "us",
-                    (mlp["direct"] - mlp["half"]) * 1e6, alone, 30))
-    rows.append(Row("784-256-10, batch 256, what synchronising two devices adds, Ring", "us",
-                    (mlp["ring"] - mlp["half"]) * 1e6, alone))
+    for label in ("784-256-10", "32-64-64-10"):
+        ours, ddp = steps("MLP " + label, 256)
+        alone = {"PyTorch DDP": (ddp["step"] - ddp["alone"]) * 1e6}
+        for case, name in (("direct", ""), ("ring", ", Ring")):
+            rows.append(Row(f"{label}, batch 256, what synchronising two devices adds{name}", "us",
+                            (ours[case] - ours["half"]) * 1e6, alone, 30 if case == "direct" else None))
 
     programs = build("bench_parallel_ours_threads_all_reduce", "bench_parallel_ours_mpi_all_reduce")
     threads: dict[str, float] = {}

@@ -37,6 +37,7 @@ struct RecordingTransport {
   LinkCost link() const { return {}; }
   void send(int, const float*, long, Label) {}
   void receive(int, long, Label, auto) {}
+  void receive_into(int, float*, long, Label) {}
   void finish() {}
 };
 struct Recorded {

@@ -28,6 +28,7 @@ struct Counting {
     transport.send(to, data, count, label);
   }
   void receive(int from, long count, Label label, auto use) { transport.receive(from, count, label, use); }
+  void receive_into(int from, float* to, long count, Label label) { transport.receive_into(from, to, count, label); }
   void finish() { transport.finish(); }
 };
 

@@ -88,9 +88,7 @@ void all_gather(T& transport, float* data, long floats, Label label) {
   for (int step = 0; step + 1 < n; ++step) {
     const Part sent = part_of(floats, (rank + n - step) % n, n), taken = part_of(floats, (rank + n - step - 1) % n, n);
     transport.send(next, data + sent.first, sent.count, label);
-    transport.receive(previous, taken.count, label, [&](const float* part, long first, long count) {
-      std::memcpy(data + taken.first + first, part, sizeof(float) * static_cast<std::size_t>(count));
-    });
+    transport.receive_into(previous, data + taken.first, taken.count, label);
   }
 }
 
@@ -128,9 +126,7 @@ void all_reduce_by_halving(T& transport, float* data, long floats, Label label, 
   while (count-- > 0) {
     const auto [kept, given] = rounds[count];
     transport.send(rank ^ (1 << count), data + kept.first, kept.count, label);
-    transport.receive(rank ^ (1 << count), given.count, label, [&](const float* part, long first, long size) {
-      std::memcpy(data + given.first + first, part, sizeof(float) * static_cast<std::size_t>(size));
-    });
+    transport.receive_into(rank ^ (1 << count), data + given.first, given.count, label);
   }
   transport.finish();
 }
@@ -143,13 +139,10 @@ void all_reduce_by_doubling(T& transport, float* data, long floats, Label label,
   int power = 1;
   while (2 * power <= n) power *= 2;
   const auto size = static_cast<std::size_t>(floats);
-  const auto copy = [&](const float* part, long first, long count) {
-    std::memcpy(data + first, part, sizeof(float) * static_cast<std::size_t>(count));
-  };
   detail::scale_floats(data, weight, floats);
   if (rank >= power) {
     transport.send(rank - power, data, floats, label);
-    return transport.receive(rank - power, floats, label, copy);
+    return transport.receive_into(rank - power, data, floats, label);
   }
   const auto add = [&](const float* part, long first, long count) {
     detail::scale_and_add(data + first, 1, part, count);
@@ -204,10 +197,7 @@ void broadcast(T& transport, int root, float* data, long floats, Label label) {
   const int n = transport.size(), place = (transport.rank() + n - root) % n;
   int bit = 1;
   while (bit < n && (place & bit) == 0) bit *= 2;  // the lowest bit says from whom it comes
-  if (place != 0)
-    transport.receive((place - bit + root) % n, floats, label, [&](const float* part, long first, long count) {
-      std::memcpy(data + first, part, sizeof(float) * static_cast<std::size_t>(count));
-    });
+  if (place != 0) transport.receive_into((place - bit + root) % n, data, floats, label);
   for (bit /= 2; bit > 0; bit /= 2)
     if (place + bit < n) transport.send((place + bit + root) % n, data, floats, label);
   transport.finish();

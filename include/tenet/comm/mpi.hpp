@@ -11,6 +11,7 @@
 #include <boost/mpi/communicator.hpp>
 #include <boost/mpi/datatype.hpp>
 #include <boost/mpi/environment.hpp>
+#include <cstdlib>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/wait.hpp>
 #include <utility>
@@ -68,31 +69,12 @@ class MpiTransport {
   template <class Use>
   void receive(int from, long floats, Label label, Use&& use) {
     received_.resize(static_cast<std::size_t>(under_way * segment));
-    MPI_Request requests[under_way];
-    const auto begin = [&](long first) {
-      const long slot = first / segment % under_way;
-      check(MPI_Irecv(received_.data() + slot * segment, length(floats - first), type(), from, tag(label),
-                      communicator_, &requests[slot]),
-            label);
-    };
-    long begun = 0;
-    for (; begun < under_way * segment && (begun == 0 || begun < floats); begun += segment) begin(begun);
-    for (long first = 0; first == 0 || first < floats; first += segment) {
-      const long slot = first / segment % under_way;
-      if (!wait(requests[slot], label)) {
-        for (long open = first; open < begun; open += segment) {  // their memory is not theirs any longer
-          MPI_Request& request = requests[open / segment % under_way];
-          MPI_Cancel(&request);
-          MPI_Request_free(&request);
-        }
-        detail::fail_waiting(rank(), "waits for a message from", from, label, seconds());
-      }
-      use(static_cast<const float*>(received_.data() + slot * segment), first, long{length(floats - first)});
-      if (begun < floats) {
-        begin(begun);
-        begun += segment;
-      }
-    }
+    receive_segments(
+        from, floats, label, [&](long first) { return received_.data() + first / segment % under_way * segment; }, use);
+  }
+  void receive_into(int from, float* to, long floats, Label label) {
+    receive_segments(
+        from, floats, label, [&](long first) { return to + first; }, [](const float*, long, long) {});
   }
 
   void finish() {
@@ -127,6 +109,32 @@ class MpiTransport {
          std::string(message, static_cast<std::size_t>(count)));
   }
 
+  /// Each segment to place(first), and then used; a few of them are expected at a time.
+  template <class Place, class Use>
+  void receive_segments(int from, long floats, const Label& label, Place place, Use&& use) {
+    MPI_Request requests[under_way];
+    long begun = 0;
+    const auto begin = [&] {
+      check(MPI_Irecv(place(begun), length(floats - begun), type(), from, tag(label), communicator_,
+                      &requests[begun / segment % under_way]),
+            label);
+      begun += segment;
+    };
+    while (begun < under_way * segment && (begun == 0 || begun < floats)) begin();
+    for (long first = 0; first == 0 || first < floats; first += segment) {
+      if (!wait(requests[first / segment % under_way], label)) {
+        for (long open = first; open < begun; open += segment) {  // their memory is not theirs any longer
+          MPI_Request& request = requests[open / segment % under_way];
+          MPI_Cancel(&request);
+          MPI_Request_free(&request);
+        }
+        detail::fail_waiting(rank(), "waits for a message from", from, label, seconds());
+      }
+      use(static_cast<const float*>(place(first)), first, long{length(floats - first)});
+      if (begun < floats) begin();
+    }
+  }
+
   bool wait(MPI_Request& request, const Label& label) {
     return wait_until(
         [&] {
@@ -145,9 +153,16 @@ class MpiTransport {
 
 static_assert(Transport<MpiTransport>);
 
-/// The world of `Distributed<Mpi>`: all processes that mpirun has started.
+/// The world of `Distributed<Mpi>`: all processes that mpirun has started. A wait ends after the seconds that the
+/// environment variable TENET_TIMEOUT says, else after five minutes.
 struct Mpi {
-  static MpiTransport connect() { return MpiTransport(); }
+  static MpiTransport connect() {
+    const char* const asked = std::getenv("TENET_TIMEOUT");
+    if (asked == nullptr || *asked == '\0') return MpiTransport();
+    const double seconds = std::atof(asked);
+    if (!(seconds > 0)) fail("TENET_TIMEOUT", "not a time", "a positive number of seconds", asked);
+    return MpiTransport({}, std::chrono::nanoseconds(static_cast<long>(seconds * 1e9)));
+  }
 };
 
 }  // namespace tenet

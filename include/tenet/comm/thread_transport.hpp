@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/wait.hpp>
@@ -94,6 +95,12 @@ class ThreadTransport {
     }
     use(message.data, 0L, floats);
     box.received.store(number + 1, std::memory_order_release);
+  }
+
+  void receive_into(int from, float* to, long floats, Label label) {
+    receive(from, floats, label, [to](const float* part, long first, long count) {
+      std::memcpy(to + first, part, sizeof(float) * static_cast<std::size_t>(count));
+    });
   }
 
   void finish() {

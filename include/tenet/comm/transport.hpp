@@ -40,17 +40,19 @@ struct LinkCost {
 ///     void receive(int from, long floats, Label, use)             Waits for a message and calls use(part, first,
 ///     count)
 ///                                                                 for consecutive parts of it that cover [0, floats).
+///     void receive_into(int from, float* to, long floats, Label)  The same where the message is only to be kept.
 ///     void finish()                                               Waits until all that was sent has been received.
 ///
 /// Messages between two ranks arrive in the order in which they were sent. No wait is endless: past the transport's
 /// limit an `Error` names this rank, the other one and the label. Calls of one rank come from one thread at a time.
 template <class T>
-concept Transport = requires(T& transport, const float* data, void (*use)(const float*, long, long)) {
+concept Transport = requires(T& transport, const float* data, float* to, void (*use)(const float*, long, long)) {
   { transport.rank() } -> std::same_as<int>;
   { transport.size() } -> std::same_as<int>;
   { transport.link() } -> std::same_as<LinkCost>;
   transport.send(0, data, 0L, Label{});
   transport.receive(0, 0L, Label{}, use);
+  transport.receive_into(0, to, 0L, Label{});
   transport.finish();
 };
 
