@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "../support/message.hpp"
+
 using namespace tenet;
 using namespace std::chrono_literals;
 
@@ -14,16 +16,6 @@ void with_threads(int count, Body body) {
   std::vector<std::thread> threads;
   for (int party = 0; party < count; ++party) threads.emplace_back([=] { body(party); });
   for (std::thread& thread : threads) thread.join();
-}
-
-template <class Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace

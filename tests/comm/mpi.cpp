@@ -6,6 +6,7 @@
 #include <tenet/comm/collectives.hpp>
 #include <tenet/tenet.hpp>
 
+#include "../support/message.hpp"
 #include "../support/network.hpp"
 #include "../support/networks.hpp"
 
@@ -17,15 +18,6 @@ using namespace std::chrono_literals;
 namespace {
 MpiEnvironment* environment = nullptr;
 
-template <class Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 }  // namespace
 
 TEST_CASE("messages of all lengths arrive, in order", "[mpi]") {

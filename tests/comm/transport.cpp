@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "../support/message.hpp"
+
 using namespace tenet;
 
 namespace {
@@ -11,16 +13,6 @@ struct Mute {
   int size() const { return 1; }
 };
 static_assert(!Transport<Mute>);
-
-template <class Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 }  // namespace
 

@@ -3,23 +3,11 @@
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
-#include <tenet/core/error.hpp>
+
+#include "../support/message.hpp"
 
 using namespace tenet;
 using namespace std::chrono_literals;
-
-namespace {
-
-std::string failure_of(DeviceQueue& queue) {
-  try {
-    queue.synchronize();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-}  // namespace
 
 TEST_CASE("tasks run in their order, on another thread", "[device_queue]") {
   std::vector<int> ran;
@@ -95,16 +83,16 @@ TEST_CASE("what a task keeps alive ends with it", "[device_queue]") {
 
 TEST_CASE("a failure comes out of the next synchronize, and which task it was", "[device_queue]") {
   DeviceQueue queue;
-  CHECK(failure_of(queue).empty());
+  CHECK(message_of([&] { queue.synchronize(); }).empty());
   int ran = 0;
   queue.submit([&] { ++ran; });
   queue.submit([] { fail("step", "something is wrong", "1", 2); });
   for (int i = 0; i < 10; ++i) queue.submit([&] { ++ran; });  // skipped
-  CHECK(failure_of(queue) == "step: something is wrong; expected 1, found 2");
+  CHECK(message_of([&] { queue.synchronize(); }) == "step: something is wrong; expected 1, found 2");
   CHECK(queue.failed_task() == 2);
   CHECK(ran == 1);
   queue.submit([&] { ++ran; });  // it goes on
-  CHECK(failure_of(queue).empty());
+  CHECK(message_of([&] { queue.synchronize(); }).empty());
   CHECK(ran == 2);
 }
 

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <sstream>
 
+#include "../support/message.hpp"
 #include "tenet/tenet.hpp"
 
 namespace {
@@ -23,15 +24,6 @@ struct Tape {
 using Devices = std::tuple<Reference, Cpu<0, 2>>;
 
 std::vector<float> copy(std::span<const float> values) { return {values.begin(), values.end()}; }
-
-std::string message(auto function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 }  // namespace
 
@@ -92,14 +84,14 @@ TEST_CASE("batches of one eager tape are equal", "[eager]") {
   Tape<Reference> tape;
   tape.tensor<Batched<1>>({1, 2, 3}, 3);
   tape.tensor<Fixed<2>>({1, 2});  // what has no batch fits every batch
-  CHECK(message([&] {
+  CHECK(message_of([&] {
           tape.tensor<Batched<1>>({1, 2}, 2);
         }) == "tensor: batch differs from that of the other tensors; expected 3 (or clear() first), found 2");
   CHECK(tape.tensor<Batched<2>>({1, 2, 3, 4, 5, 6}, 3).values().size() == 6);  // the tape is as it was
   tape.context.clear();
   CHECK(tape.tensor<Batched<1>>({1, 2}, 2).values().size() == 2);
   for (const int batch : {0, -1})
-    CHECK(message([&] { tape.tensor<Batched<1>>({1}, batch); }) ==
+    CHECK(message_of([&] { tape.tensor<Batched<1>>({1}, batch); }) ==
           "tensor: batch; expected at least one sample, found " + std::to_string(batch));
 }
 

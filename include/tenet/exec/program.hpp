@@ -113,6 +113,11 @@ struct Program {
         types[static_cast<std::size_t>(output.index)] = graph.nodes[output.node].type;
     return types;
   }();
+  static constexpr int result_count = [] {
+    int count = 0;
+    for (const TensorInfo* type : result_types) count += type != nullptr;
+    return count;
+  }();
   static constexpr bool writes_buffers = [] {
     bool found = false;
     for (const Output& output : graph.outputs) found = found || output.destination == Destination::buffer;

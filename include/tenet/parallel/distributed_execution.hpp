@@ -44,8 +44,8 @@ class DistributedExecution {
     execution_.begin(batch);
     exchange_.run(&execution_, bound_[static_cast<std::size_t>(Arena::gradients)]);
     execution_.run_steps(Program::lowered.first_update, Program::lowered.used.steps);
-    for (int i = 0; i < result_count; ++i) results_[static_cast<std::size_t>(i)] = *execution_.result(i);
-    exchange_.average(results_.data(), result_count);
+    for (int i = 0; i < Program::result_count; ++i) results_[static_cast<std::size_t>(i)] = *execution_.result(i);
+    exchange_.average(results_.data(), Program::result_count);
     if constexpr (Program::writes_buffers) share(Arena::buffers, Program::slots.buffer_floats, "running statistics");
   }
 
@@ -53,12 +53,6 @@ class DistributedExecution {
   long memory_floats() const { return execution_.memory_floats(); }
 
  private:
-  static constexpr int result_count = [] {
-    int count = 0;
-    for (const TensorInfo* type : Program::result_types) count += type != nullptr;
-    return count;
-  }();
-
   Execution<Program, OneSampleNever> execution_;
   std::array<float*, 8> bound_{};
   std::array<float, 4> results_{};

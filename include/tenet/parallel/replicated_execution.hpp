@@ -188,11 +188,6 @@ class ReplicatedExecution {
  private:
   using One = Execution<Program, OneSampleNever>;
   static constexpr bool updates = Program::lowered.after_update > Program::lowered.first_update;
-  static constexpr int result_count = [] {
-    int count = 0;
-    for (const TensorInfo* type : Program::result_types) count += type != nullptr;
-    return count;
-  }();
 
   static constexpr bool reproducible = virtual_shards > 0;
   struct NoExchange {};
@@ -286,13 +281,13 @@ class ReplicatedExecution {
   // Results of a sample are put one after the other; those of a batch are means.
 
   void grow_results(int batch) {
-    for (int i = 0; i < result_count; ++i) {
+    for (int i = 0; i < Program::result_count; ++i) {
       const TensorInfo& type = *Program::result_types[index(i)];
       results_[index(i)].grow(type.size() * (type.batched ? batch : 1));
     }
   }
   void take_results(const One& execution, const Shard& shard) {
-    for (int i = 0; i < result_count; ++i) {
+    for (int i = 0; i < Program::result_count; ++i) {
       const TensorInfo& type = *Program::result_types[index(i)];
       const float* const found = execution.result(i);
       if (type.batched)
@@ -303,7 +298,7 @@ class ReplicatedExecution {
     }
   }
   void add_up_results(int shards, const float* weight) {
-    for (int i = 0; i < result_count; ++i) {
+    for (int i = 0; i < Program::result_count; ++i) {
       if (Program::result_types[index(i)]->batched) continue;
       float mean = 0;
       for (int v = 0; v < shards; ++v)
