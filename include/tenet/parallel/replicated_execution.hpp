@@ -165,7 +165,7 @@ class ReplicatedExecution {
         for (int v = first; v < last; ++v)
           run_shard(part, shard[index(v)], v - first, v + 1 == last, weight[index(v)], gradients[index(r)]);
         if constexpr (updates) {
-          if (r == 0) part.execution->prepare_update();
+          part.execution->prepare_update();
           replicas_->meet(r, "gradients of all replicas");
           update(r, weight.data(), gradients.data());
         }
@@ -175,6 +175,16 @@ class ReplicatedExecution {
       }
     });
     add_up_results(shards, weight.data());
+  }
+
+  /// Brings the sums of gradients together, where `bind` has said that they are.
+  void collect_gradients() {
+    if constexpr (updates && !exchanges)
+      for (int r = 1; r < replicas_->size(); ++r) {
+        const auto [first, last] = part_of_parameters(r);
+        std::copy(parts_[index(r)].gradients.data() + first, parts_[index(r)].gradients.data() + last,
+                  gradients_ + first);
+      }
   }
 
   const float* result(int index) const { return results_[static_cast<std::size_t>(index)].data(); }
@@ -205,6 +215,8 @@ class ReplicatedExecution {
   struct Shard {
     int number = 0, first_sample = 0, samples = 0;
   };
+
+  static constexpr long block = 4096;
 
   static std::size_t index(int replica) { return static_cast<std::size_t>(replica); }
 
@@ -258,16 +270,23 @@ class ReplicatedExecution {
     take_results(*execution, shard);
   }
 
-  /// Replica r's part of the update, and of the sum of gradients in blocks that stay in cache in between.
-  void update(int r, const float* weight, const float* const* gradients) {
-    constexpr long floats = Program::slots.parameter_floats, block = 4096;
+  /// Replica r's part of the parameters: numbers [first, second).
+  std::pair<long, long> part_of_parameters(int r) const {
+    constexpr long floats = Program::slots.parameter_floats, blocks = (floats + block - 1) / block;
     const int count = replicas_->size();
-    const long blocks = (floats + block - 1) / block, first = blocks * r / count, last = blocks * (r + 1) / count;
-    run_each(replicas_->executor(r), static_cast<int>(last - first), [&](int task) {
-      const long from = (first + task) * block, to = from + block < floats ? from + block : floats;
-      if constexpr (!exchanges && reproducible) detail::tree_sum(gradients, count, gradients_, from, to);
-      if constexpr (!exchanges && !reproducible) detail::weighted_sum(gradients, weight, count, gradients_, from, to);
-      parts_[0].execution->update(from, to);  // it reads the sums
+    return {std::min(blocks * r / count * block, floats), std::min(blocks * (r + 1) / count * block, floats)};
+  }
+
+  /// Replica r's part of the update, and of the sum of gradients, in blocks that stay in cache in between. The sums are
+  /// left in its own memory: to write where another core has read takes longer.
+  void update(int r, const float* weight, float* const* gradients) {
+    const int count = replicas_->size();
+    const auto [first, last] = part_of_parameters(r);
+    run_each(replicas_->executor(r), static_cast<int>((last - first + block - 1) / block), [&, first, last](int task) {
+      const long from = first + task * block, to = std::min(from + block, last);
+      if constexpr (!exchanges && reproducible) detail::tree_sum(gradients, count, gradients[r], from, to);
+      if constexpr (!exchanges && !reproducible) detail::weighted_sum(gradients, weight, count, gradients[r], from, to);
+      parts_[index(r)].execution->update(from, to);
     });
   }
   template <class Task>

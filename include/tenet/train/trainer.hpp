@@ -240,14 +240,14 @@ struct TrainerOf {
   Weights<Net>& weights() { return state_.weights; }
   Optimizer& optimizer() { return optimizer_; }
   /// The gradient of one parameter, by its name, as the last step found it.
-  std::span<const float> gradient(const std::string& name) const {
+  std::span<const float> gradient(const std::string& name) {
     static_assert(keeps_gradients, "gradient(name): UpdateInBackward keeps no gradients: leave that policy out");
-    return Weights<Net>::part_of(state_.gradients.data(), name);
+    return Weights<Net>::part_of(collected_gradients(), name);
   }
   /// All of them, one after the other as the parameters lie.
-  const float* gradients() const {
+  const float* gradients() {
     static_assert(keeps_gradients, "gradients(): UpdateInBackward keeps no gradients: leave that policy out");
-    return state_.gradients.data();
+    return collected_gradients();
   }
   /// The device's; of several, the first one's.
   typename Kernels::Executor& executor() { return state_.devices.executor(); }
@@ -286,6 +286,12 @@ struct TrainerOf {
     auto& execution = *static_cast<ExecutionOf<P>*>(kept.get());
     execution.use_weights(state_.weights.version());
     return execution;
+  }
+
+  const float* collected_gradients() {
+    if constexpr (requires(ExecutionOf<Training>& execution) { execution.collect_gradients(); })
+      if (state_.training) static_cast<ExecutionOf<Training>*>(state_.training.get())->collect_gradients();
+    return state_.gradients.data();
   }
 
   template <class Running>
