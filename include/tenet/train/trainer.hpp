@@ -289,7 +289,7 @@ struct TrainerOf {
   }
 
   const float* collected_gradients() {
-    if constexpr (requires(ExecutionOf<Training>& execution) { execution.collect_gradients(); })
+    if constexpr (Chosen::Strategy::replicas > 1)
       if (state_.training) static_cast<ExecutionOf<Training>*>(state_.training.get())->collect_gradients();
     return state_.gradients.data();
   }
