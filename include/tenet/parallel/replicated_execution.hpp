@@ -115,7 +115,10 @@ class ReplicatedExecution {
 
   explicit ReplicatedExecution(Group& replicas)
       : replicas_(&replicas), network_(replicas.size()), parts_(static_cast<std::size_t>(replicas.size())) {
-    static_assert(detail::updates_by_elements<Program>());
+    static_assert(
+        detail::updates_by_elements<Program>(),
+        "DataParallel: the optimizer's update is not element-wise over all parameters, so that replicas cannot "
+        "share it");
     replicas.run([&](int r) {  // its memory is touched first by the thread that works with it
       Part& part = parts_[index(r)];
       part.execution = std::make_unique<One>(replicas.executor(r));
