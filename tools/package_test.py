@@ -22,6 +22,8 @@ def build_and_run(folder: pathlib.Path, cxx: str, *settings: str) -> None:
     run("cmake", "--build", folder)
     run(folder / "uses_tenet")
     run(folder / "uses_tenet_data")
+    if (folder / "uses_tenet_mpi").exists():  # where Boost.MPI is
+        run(ROOT / "tools" / "mpirun.sh", "2", folder / "uses_tenet_mpi")
 
 
 def install(folder: pathlib.Path, cxx: str) -> None:
