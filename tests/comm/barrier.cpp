@@ -65,7 +65,7 @@ TEST_CASE("a thread that fails ends the others' waiting", "[barrier]") {
       }
       try {
         barrier.arrive_and_wait(party, "here");
-      } catch (const Abandoned&) {
+      } catch (const PeerFailed&) {
         ++abandoned;
       }
     });

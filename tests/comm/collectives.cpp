@@ -40,7 +40,7 @@ void check_all_reduce(Reduce reduce) {
         for (int step = 0; step < 3; ++step) {  // again and again on the same connections
           std::vector<float> data = numbers_of(transport.rank(), floats);
           data.push_back(7);
-          reduce(transport, data.data(), floats, Label{"sum", 0, step}, weight_of(transport.rank()));
+          reduce(transport, data.data(), floats, MessageLabel{"sum", 0, step}, weight_of(transport.rank()));
           if (data.back() != 7) fail("all_reduce", "wrote behind the end", "7", std::to_string(data.back()));
           data.pop_back();
           found[static_cast<std::size_t>(transport.rank())] = data;
@@ -62,7 +62,7 @@ TEST_CASE("parts cover all numbers, one after the other", "[collectives]") {
     for (const int parts : {1, 2, 3, 7, 64}) {
       long next = 0;
       for (int part = 0; part < parts; ++part) {
-        const Part found = part_of(floats, part, parts);
+        const FloatRange found = part_of(floats, part, parts);
         CHECK(found.first == next);
         CHECK(found.count >= 0);
         if (floats >= 16L * parts) CHECK(found.first % 16 == 0);
@@ -102,7 +102,7 @@ TEST_CASE("reduce_scatter leaves each rank its part of the sum, and all_gather b
         std::vector<float> data = numbers_of(transport.rank(), floats);
         reduce_scatter(transport, data.data(), floats, {"part", 0, 1}, weight_of(transport.rank()));
         transport.finish();
-        const Part own = part_of(floats, transport.rank(), size);
+        const FloatRange own = part_of(floats, transport.rank(), size);
         parts[rank].assign(data.begin() + own.first, data.begin() + own.first + own.count);
         for (long i = 0; i < floats; ++i)
           if (i < own.first || i >= own.first + own.count) data[static_cast<std::size_t>(i)] = -99;

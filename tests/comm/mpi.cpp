@@ -52,7 +52,7 @@ TEST_CASE("collectives give the sum, the same bits on all ranks", "[mpi]") {
     for (const int way : {0, 1, 2}) {
       CAPTURE(floats, way, n);
       std::vector<float> data = network::numbers(floats, static_cast<std::uint64_t>(transport.rank()));
-      const Label label{"bucket", 7, way};
+      const MessageLabel label{"bucket", 7, way};
       const float weight = 0.5f + static_cast<float>(transport.rank());
       if (way == 0) all_reduce_by_ring(transport, data.data(), floats, label, weight);
       if (way == 1) all_reduce_by_doubling(transport, data.data(), floats, label, weight);

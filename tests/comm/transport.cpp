@@ -17,11 +17,11 @@ static_assert(!Transport<Mute>);
 }  // namespace
 
 TEST_CASE("labels name what a message is about, and step and number make them equal", "[transport]") {
-  CHECK(text(Label{"bucket", 3, 17}) == "bucket 3 of step 17");
-  CHECK(text(Label{"number of samples", -1, 17}) == "number of samples of step 17");
-  CHECK(Label{"bucket", 3, 17} == Label{"gradients", 3, 17});
-  CHECK(!(Label{"bucket", 3, 17} == Label{"bucket", 2, 17}));
-  CHECK(!(Label{"bucket", 3, 17} == Label{"bucket", 3, 18}));
+  CHECK(text(MessageLabel{"bucket", 3, 17}) == "bucket 3 of step 17");
+  CHECK(text(MessageLabel{"number of samples", -1, 17}) == "number of samples of step 17");
+  CHECK(MessageLabel{"bucket", 3, 17} == MessageLabel{"gradients", 3, 17});
+  CHECK(!(MessageLabel{"bucket", 3, 17} == MessageLabel{"bucket", 2, 17}));
+  CHECK(!(MessageLabel{"bucket", 3, 17} == MessageLabel{"bucket", 3, 18}));
 }
 
 TEST_CASE("errors name ranks, step and what did not come", "[transport]") {

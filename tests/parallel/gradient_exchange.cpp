@@ -35,13 +35,13 @@ struct RecordingTransport {
   int rank() const { return 0; }
   int size() const { return 1; }
   LinkCost link() const { return {}; }
-  void send(int, const float*, long, Label) {}
-  void receive(int, long, Label, auto) {}
-  void receive_into(int, float*, long, Label) {}
+  void send(int, const float*, long, MessageLabel) {}
+  void receive(int, long, MessageLabel, auto) {}
+  void receive_into(int, float*, long, MessageLabel) {}
   void finish() {}
 };
 struct Recorded {
-  static void reduce(RecordingTransport& transport, float* data, long floats, Label label, float weight) {
+  static void reduce(RecordingTransport& transport, float* data, long floats, MessageLabel label, float weight) {
     transport.events->add("b" + std::to_string(label.number));
     for (long i = 0; i < floats; ++i) data[i] *= weight;
   }

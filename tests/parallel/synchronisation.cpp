@@ -22,13 +22,15 @@ struct Counting {
   int rank() const { return transport.rank(); }
   int size() const { return transport.size(); }
   LinkCost link() const { return cost; }
-  void send(int to, const float* data, long count, Label label) {
+  void send(int to, const float* data, long count, MessageLabel label) {
     ++messages;
     floats += count;
     transport.send(to, data, count, label);
   }
-  void receive(int from, long count, Label label, auto use) { transport.receive(from, count, label, use); }
-  void receive_into(int from, float* to, long count, Label label) { transport.receive_into(from, to, count, label); }
+  void receive(int from, long count, MessageLabel label, auto use) { transport.receive(from, count, label, use); }
+  void receive_into(int from, float* to, long count, MessageLabel label) {
+    transport.receive_into(from, to, count, label);
+  }
   void finish() { transport.finish(); }
 };
 

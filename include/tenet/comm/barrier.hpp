@@ -33,13 +33,13 @@ class Barrier {
           limit_);
       if (come.load(std::memory_order_acquire) >= meeting) continue;
       abandon();
-      if (ended) throw Abandoned(std::string(where) + ": another thread has failed");
+      if (ended) throw PeerFailed(std::string(where) + ": another thread has failed");
       fail(where, "waiting for the others at meeting " + std::to_string(meeting), "all " + std::to_string(parties_),
            "that " + std::to_string(other) + " has not come for " + text(limit_));
     }
   }
 
-  /// Ends the waiting of all, now and from now on, with `Abandoned`.
+  /// Ends the waiting of all, now and from now on, with `PeerFailed`.
   void abandon() noexcept { abandoned_.store(true, std::memory_order_relaxed); }
 
   /// As new; while nobody waits.

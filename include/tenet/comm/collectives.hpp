@@ -22,12 +22,12 @@
 /// 2009; Thakur et al., Int. J. High Perform. Comput. 19, 2005.)
 namespace tenet {
 
-/// A part of some numbers.
-struct Part {
+/// Some of a list of numbers.
+struct FloatRange {
   long first = 0, count = 0;
 };
 /// Part `part` of `floats` numbers in `parts` parts, whose bounds are multiples of 16 where there are enough.
-constexpr Part part_of(long floats, int part, int parts) {
+constexpr FloatRange part_of(long floats, int part, int parts) {
   const long unit = floats >= 16L * parts ? 16 : 1, units = (floats + unit - 1) / unit;
   const long first = units * part / parts * unit, last = units * (part + 1) / parts * unit;
   return {first, (last < floats ? last : floats) - first};
@@ -66,14 +66,14 @@ inline void scale_floats(float* to, float scale, long count) {
 /// Each rank ends with its part of sum over r of weight_r · data_r; the other parts of its data hold partial sums. Rank
 /// r's part is `part_of(floats, r, n)`. What others still read stays as it is until `finish`.
 template <Transport T>
-void reduce_scatter(T& transport, float* data, long floats, Label label, float weight = 1) {
+void reduce_scatter(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
   const int n = transport.size(), rank = transport.rank(), next = (rank + 1) % n, previous = (rank + n - 1) % n;
   // Part p starts at rank p + 1 and goes around the ring once, until its owner adds the last term.
-  const Part start = part_of(floats, previous, n);
+  const FloatRange start = part_of(floats, previous, n);
   detail::scale_floats(data + start.first, weight, start.count);
   for (int step = 1; step < n; ++step) {
-    const Part sent = part_of(floats, (rank + 2 * n - step) % n, n),
-               taken = part_of(floats, (rank + 2 * n - step - 1) % n, n);
+    const FloatRange sent = part_of(floats, (rank + 2 * n - step) % n, n),
+                     taken = part_of(floats, (rank + 2 * n - step - 1) % n, n);
     transport.send(next, data + sent.first, sent.count, label);
     transport.receive(previous, taken.count, label, [&](const float* part, long first, long count) {
       detail::scale_and_add(data + taken.first + first, weight, part, count);
@@ -83,10 +83,11 @@ void reduce_scatter(T& transport, float* data, long floats, Label label, float w
 
 /// Each rank has its part at the beginning, and all of them at the end.
 template <Transport T>
-void all_gather(T& transport, float* data, long floats, Label label) {
+void all_gather(T& transport, float* data, long floats, MessageLabel label) {
   const int n = transport.size(), rank = transport.rank(), next = (rank + 1) % n, previous = (rank + n - 1) % n;
   for (int step = 0; step + 1 < n; ++step) {
-    const Part sent = part_of(floats, (rank + n - step) % n, n), taken = part_of(floats, (rank + n - step - 1) % n, n);
+    const FloatRange sent = part_of(floats, (rank + n - step) % n, n),
+                     taken = part_of(floats, (rank + n - step - 1) % n, n);
     transport.send(next, data + sent.first, sent.count, label);
     transport.receive_into(previous, data + taken.first, taken.count, label);
   }
@@ -94,7 +95,7 @@ void all_gather(T& transport, float* data, long floats, Label label) {
 
 /// By a ring: see above.
 template <Transport T>
-void all_reduce_by_ring(T& transport, float* data, long floats, Label label, float weight = 1) {
+void all_reduce_by_ring(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
   reduce_scatter(transport, data, floats, label, weight);
   all_gather(transport, data, floats, label);
   transport.finish();
@@ -103,18 +104,18 @@ void all_reduce_by_ring(T& transport, float* data, long floats, Label label, flo
 /// By recursive halving and doubling, for a power of two ranks: in round k ranks that differ in bit k share what they
 /// have, so that each adds up one half of it; then they bring the parts together in the same way, backwards.
 template <Transport T>
-void all_reduce_by_halving(T& transport, float* data, long floats, Label label, float weight = 1) {
+void all_reduce_by_halving(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
   const int n = transport.size(), rank = transport.rank();
   detail::scale_floats(data, weight, floats);
   struct Round {
-    Part kept, given;
+    FloatRange kept, given;
   };
   Round rounds[32];
   int count = 0;
-  Part own{0, floats};
+  FloatRange own{0, floats};
   for (int bit = 1; bit < n; bit *= 2, ++count) {
     const long middle = own.count >= 32 ? own.count / 32 * 16 : own.count / 2;
-    const Part lower{own.first, middle}, upper{own.first + middle, own.count - middle};
+    const FloatRange lower{own.first, middle}, upper{own.first + middle, own.count - middle};
     const bool keeps_lower = (rank & bit) == 0;
     rounds[count] = keeps_lower ? Round{lower, upper} : Round{upper, lower};
     own = rounds[count].kept;
@@ -134,7 +135,7 @@ void all_reduce_by_halving(T& transport, float* data, long floats, Label label, 
 /// By recursive doubling: in round k ranks that differ in bit k exchange all they have. Those beyond the largest power
 /// of two give their numbers to another rank first, and get the sum from it at the end.
 template <Transport T>
-void all_reduce_by_doubling(T& transport, float* data, long floats, Label label, float weight = 1) {
+void all_reduce_by_doubling(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
   const int n = transport.size(), rank = transport.rank();
   int power = 1;
   while (2 * power <= n) power *= 2;
@@ -173,7 +174,7 @@ void all_reduce_by_doubling(T& transport, float* data, long floats, Label label,
 /// data = sum over r of weight_r · data_r on all ranks, in the way that takes least time by the link's cost. For a
 /// power of two ranks the order of sums is the tree, whatever the way.
 template <Transport T>
-void all_reduce(T& transport, float* data, long floats, Label label, float weight = 1) {
+void all_reduce(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
   const int n = transport.size();
   const LinkCost link = transport.link();
   int rounds = 0;
@@ -193,7 +194,7 @@ void all_reduce(T& transport, float* data, long floats, Label label, float weigh
 
 /// All ranks end with what `root` has: a binomial tree.
 template <Transport T>
-void broadcast(T& transport, int root, float* data, long floats, Label label) {
+void broadcast(T& transport, int root, float* data, long floats, MessageLabel label) {
   const int n = transport.size(), place = (transport.rank() + n - root) % n;
   int bit = 1;
   while (bit < n && (place & bit) == 0) bit *= 2;  // the lowest bit says from whom it comes
@@ -205,7 +206,7 @@ void broadcast(T& transport, int root, float* data, long floats, Label label) {
 
 /// Nobody leaves before all have come: in round k each rank tells the one 2^k further.
 template <Transport T>
-void barrier(T& transport, Label label) {
+void barrier(T& transport, MessageLabel label) {
   const int n = transport.size(), rank = transport.rank();
   for (int distance = 1; distance < n; distance *= 2) {
     transport.send((rank + distance) % n, nullptr, 0, label);

@@ -58,7 +58,7 @@ class MpiTransport {
   int size() const { return communicator_.size(); }
   LinkCost link() const { return {2e-6, 4e-10, 1e-9}; }
 
-  void send(int to, const float* data, long floats, Label label) {
+  void send(int to, const float* data, long floats, MessageLabel label) {
     for (long first = 0; first == 0 || first < floats; first += segment) {
       MPI_Request request;
       check(MPI_Isend(data + first, length(floats - first), type(), to, tag(label), communicator_, &request), label);
@@ -67,12 +67,12 @@ class MpiTransport {
   }
 
   template <class Use>
-  void receive(int from, long floats, Label label, Use&& use) {
+  void receive(int from, long floats, MessageLabel label, Use&& use) {
     received_.resize(static_cast<std::size_t>(under_way * segment));
     receive_segments(
         from, floats, label, [&](long first) { return received_.data() + first / segment % under_way * segment; }, use);
   }
-  void receive_into(int from, float* to, long floats, Label label) {
+  void receive_into(int from, float* to, long floats, MessageLabel label) {
     receive_segments(
         from, floats, label, [&](long first) { return to + first; }, [](const float*, long, long) {});
   }
@@ -91,16 +91,16 @@ class MpiTransport {
   struct Sent {
     MPI_Request request;
     int to;
-    Label label;
+    MessageLabel label;
   };
 
   static MPI_Datatype type() { return boost::mpi::get_mpi_datatype<float>(); }
   static int length(long rest) { return static_cast<int>(rest < segment ? rest : segment); }
   /// Messages about different things do not meet, as far as tags reach.
-  static int tag(const Label& label) { return static_cast<int>((label.number + 1024) % 32768); }
+  static int tag(const MessageLabel& label) { return static_cast<int>((label.number + 1024) % 32768); }
   double seconds() const { return std::chrono::duration<double>(limit_).count(); }
 
-  void check(int result, const Label& label) const {
+  void check(int result, const MessageLabel& label) const {
     if (result == MPI_SUCCESS) return;
     char message[MPI_MAX_ERROR_STRING];
     int count = 0;
@@ -111,7 +111,7 @@ class MpiTransport {
 
   /// Each segment to place(first), and then used; a few of them are expected at a time.
   template <class Place, class Use>
-  void receive_segments(int from, long floats, const Label& label, Place place, Use&& use) {
+  void receive_segments(int from, long floats, const MessageLabel& label, Place place, Use&& use) {
     MPI_Request requests[under_way];
     long begun = 0;
     const auto begin = [&] {
@@ -135,7 +135,7 @@ class MpiTransport {
     }
   }
 
-  bool wait(MPI_Request& request, const Label& label) {
+  bool wait(MPI_Request& request, const MessageLabel& label) {
     return wait_until(
         [&] {
           int done = 0;

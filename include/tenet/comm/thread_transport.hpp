@@ -33,7 +33,7 @@ class ThreadNetwork {
   struct Message {
     const float* data = nullptr;
     long floats = 0;
-    Label label{};
+    MessageLabel label{};
   };
   static constexpr unsigned under_way = 8;
   /// Written by one rank, read by another. Counters begin anew after 2^32.
@@ -74,7 +74,7 @@ class ThreadTransport {
   /// Waking up to look, and reading another core's memory.
   LinkCost link() const { return {3e-7, 4e-10, 4e-10}; }
 
-  void send(int to, const float* data, long floats, Label label) {
+  void send(int to, const float* data, long floats, MessageLabel label) {
     ThreadNetwork::Box& box = network_->box(rank_, to);
     const unsigned number = box.sent.load(std::memory_order_relaxed);
     wait(to, "has a message to send, which waits for", label,
@@ -84,7 +84,7 @@ class ThreadTransport {
   }
 
   template <class Use>
-  void receive(int from, long floats, Label label, Use&& use) {
+  void receive(int from, long floats, MessageLabel label, Use&& use) {
     ThreadNetwork::Box& box = network_->box(from, rank_);
     const unsigned number = box.received.load(std::memory_order_relaxed);
     wait(from, "waits for a message from", label, [&] { return box.sent.load(std::memory_order_acquire) != number; });
@@ -97,7 +97,7 @@ class ThreadTransport {
     box.received.store(number + 1, std::memory_order_release);
   }
 
-  void receive_into(int from, float* to, long floats, Label label) {
+  void receive_into(int from, float* to, long floats, MessageLabel label) {
     receive(from, floats, label, [to](const float* part, long first, long count) {
       std::memcpy(to + first, part, sizeof(float) * static_cast<std::size_t>(count));
     });
@@ -115,7 +115,7 @@ class ThreadTransport {
 
  private:
   template <class Ready>
-  void wait(int peer, const char* doing, const Label& label, Ready ready) {
+  void wait(int peer, const char* doing, const MessageLabel& label, Ready ready) {
     if (ready()) return;
     std::atomic<int>& waits_for = network_->waits_for_[static_cast<std::size_t>(rank_)];
     waits_for.store(peer, std::memory_order_relaxed);

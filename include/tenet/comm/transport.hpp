@@ -9,15 +9,17 @@
 namespace tenet {
 
 /// What a message is about: messages about the waiting for it name it, and both sides must mean the same.
-struct Label {
+struct MessageLabel {
   const char* what = "message";  ///< not compared
   long number = 0;               ///< of the bucket, say; negative: of something that there is once a step
   long step = 0;
 
-  friend bool operator==(const Label& a, const Label& b) { return a.number == b.number && a.step == b.step; }
+  friend bool operator==(const MessageLabel& a, const MessageLabel& b) {
+    return a.number == b.number && a.step == b.step;
+  }
 };
 
-inline std::string text(const Label& label) {
+inline std::string text(const MessageLabel& label) {
   std::string result = label.what;
   if (label.number >= 0) result.append(" ").append(std::to_string(label.number));
   return result.append(" of step ").append(std::to_string(label.step));
@@ -35,13 +37,15 @@ struct LinkCost {
 ///
 ///     int rank(), size()
 ///     LinkCost link()
-///     void send(int to, const float* data, long floats, Label)    Begins to send; the data stay as they are until
+///     void send(int to, const float* data, long floats, MessageLabel)    Begins to send; the data stay as they are
+///     until
 ///                                                                 `finish`, or until an answer to them has come.
-///     void receive(int from, long floats, Label, use)             Waits for a message and calls use(part, first,
-///     count)
+///     void receive(int from, long floats, MessageLabel, use)             Waits for a message and calls use(part,
+///     first, count)
 ///                                                                 for consecutive parts of it that cover [0, floats).
-///     void receive_into(int from, float* to, long floats, Label)  The same where the message is only to be kept.
-///     void finish()                                               Waits until all that was sent has been received.
+///     void receive_into(int from, float* to, long floats, MessageLabel)  The same where the message is only to be
+///     kept. void finish()                                               Waits until all that was sent has been
+///     received.
 ///
 /// Messages between two ranks arrive in the order in which they were sent. No wait is endless: past the transport's
 /// limit an `Error` names this rank, the other one and the label. Calls of one rank come from one thread at a time.
@@ -50,25 +54,25 @@ concept Transport = requires(T& transport, const float* data, float* to, void (*
   { transport.rank() } -> std::same_as<int>;
   { transport.size() } -> std::same_as<int>;
   { transport.link() } -> std::same_as<LinkCost>;
-  transport.send(0, data, 0L, Label{});
-  transport.receive(0, 0L, Label{}, use);
-  transport.receive_into(0, to, 0L, Label{});
+  transport.send(0, data, 0L, MessageLabel{});
+  transport.receive(0, 0L, MessageLabel{}, use);
+  transport.receive_into(0, to, 0L, MessageLabel{});
   transport.finish();
 };
 
 /// What those get who wait in vain because another rank has failed: its error is the one to report.
-struct Abandoned : Error {
+struct PeerFailed : Error {
   using Error::Error;
 };
 
 namespace detail {
-[[noreturn, gnu::cold]] inline void fail_abandoned(int rank, const Label& label) {
+[[noreturn, gnu::cold]] inline void fail_abandoned(int rank, const MessageLabel& label) {
   std::string message = "rank ";
   message.append(std::to_string(rank)).append(", ").append(text(label)).append(": another rank has failed");
-  throw Abandoned(message);
+  throw PeerFailed(message);
 }
 /// `last` is the rank for which, in the end, all wait, where that is known.
-[[noreturn, gnu::cold]] inline void fail_waiting(int rank, const char* doing, int peer, const Label& label,
+[[noreturn, gnu::cold]] inline void fail_waiting(int rank, const char* doing, int peer, const MessageLabel& label,
                                                  double seconds, int last = -1) {
   char limit[32];
   std::snprintf(limit, sizeof limit, "%.3g s", seconds);
@@ -79,9 +83,9 @@ namespace detail {
   if (last >= 0 && last != peer) what.append(", and that in the end for rank ").append(std::to_string(last));
   fail(where, what, "within " + std::string(limit), "nothing");
 }
-[[noreturn, gnu::cold]] inline void fail_message(int rank, int peer, const Label& expected, long expected_floats,
-                                                 const Label& found, long found_floats) {
-  const auto described = [](const Label& label, long floats) {
+[[noreturn, gnu::cold]] inline void fail_message(int rank, int peer, const MessageLabel& expected, long expected_floats,
+                                                 const MessageLabel& found, long found_floats) {
+  const auto described = [](const MessageLabel& label, long floats) {
     return text(label).append(" with ").append(std::to_string(floats)).append(" numbers");
   };
   std::string where = "rank ";

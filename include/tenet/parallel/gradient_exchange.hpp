@@ -29,7 +29,7 @@ class GradientExchange {
     sum_ = static_cast<float>(samples);
     queue_.submit([this] {
       const float own = sum_;
-      Synchronisation::reduce(transport_, &sum_, 1, Label{"number of samples", -1, step_}, 1);
+      Synchronisation::reduce(transport_, &sum_, 1, MessageLabel{"number of samples", -1, step_}, 1);
       weight_ = own / sum_;
     });
   }
@@ -63,18 +63,19 @@ class GradientExchange {
 
   /// The weighted mean of a few numbers over all ranks, behind `run`.
   void average(float* numbers, long count) {
-    Synchronisation::reduce(transport_, numbers, count, Label{"results", -2, step_}, weight_);
+    Synchronisation::reduce(transport_, numbers, count, MessageLabel{"results", -2, step_}, weight_);
   }
   /// What rank 0 has, for all ranks.
   void share(float* numbers, long count, const char* what, int number) {
-    broadcast(transport_, 0, numbers, count, Label{what, number, step_});
+    broadcast(transport_, 0, numbers, count, MessageLabel{what, number, step_});
   }
 
  private:
   void reduce(int b) {
     const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
     prepare_(prepare_context_, bucket.first, bucket.floats);
-    Synchronisation::reduce(transport_, gradients_ + bucket.first, bucket.floats, Label{"bucket", b, step_}, weight_);
+    Synchronisation::reduce(transport_, gradients_ + bucket.first, bucket.floats, MessageLabel{"bucket", b, step_},
+                            weight_);
   }
 
   T transport_;

@@ -84,7 +84,7 @@ class Replicas {
       if (work.failure == nullptr) continue;
       try {
         std::rethrow_exception(work.failure);
-      } catch (const Abandoned&) {
+      } catch (const PeerFailed&) {
         if (found == nullptr) found = std::current_exception();
       } catch (...) {
         found = std::current_exception();

@@ -18,7 +18,7 @@ struct AllReduce {
   static constexpr const char* name = "all-reduce";
   static constexpr bool sends_buckets = true;
   template <Transport T>
-  static void reduce(T& transport, float* data, long floats, Label label, float weight) {
+  static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
     all_reduce(transport, data, floats, label, weight);
   }
 };
@@ -28,7 +28,7 @@ struct Ring {
   static constexpr const char* name = "ring";
   static constexpr bool sends_buckets = true;
   template <Transport T>
-  static void reduce(T& transport, float* data, long floats, Label label, float weight) {
+  static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
     all_reduce_by_ring(transport, data, floats, label, weight);
   }
 };
