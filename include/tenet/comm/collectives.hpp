@@ -6,15 +6,16 @@
 #include <vector>
 
 /// What all ranks do together, over any `Transport`. Every rank calls the same functions with the same counts and
-/// labels in the same order. With n ranks, m floats, and a link that takes α + β · floats:
+/// labels in the same order. With n ranks, m floats, a link that takes α + β · floats, and γ for each sum:
 ///
-///     function                     time                         who has what at the end
-///     reduce_scatter               (n - 1) α + (n - 1)/n m β    rank r the sum of part r
-///     all_gather                   (n - 1) α + (n - 1)/n m β    all of them all parts
-///     all_reduce by a ring         the sum of both              all of them the sum
-///     all_reduce by doubling       log2(n) (α + m β)            all of them the sum
-///     broadcast                    log2(n) (α + m β)            all of them what the root had
-///     barrier                      log2(n) α
+///     function                  time                                who has what at the end
+///     reduce_scatter            (n - 1) α + (n - 1)/n m (β + γ)     rank r the sum of part r
+///     all_gather                (n - 1) α + (n - 1)/n m β           all of them all parts
+///     all_reduce by a ring      the sum of both                     all of them the sum
+///     all_reduce by halving     2 log2(n) α + (n - 1)/n m (2β + γ)  all of them the sum; n a power of two
+///     all_reduce by doubling    log2(n) (α + m (β + γ))             all of them the sum; one round more for other n
+///     broadcast                 log2(n) (α + m β)                   all of them what the root had
+///     barrier                   log2(n) α
 ///
 /// Ring and halving send least, and their time for large m does not grow with n; doubling waits least. All ranks get
 /// the same bits. The ring adds up each part in another order; halving and doubling add ranks 0 and 1, 2 and 3, …, and
@@ -183,7 +184,8 @@ void all_reduce(T& transport, float* data, long floats, MessageLabel label, floa
   const double m = static_cast<double>(floats), share = (n - 1.0) / n;
   const double parts =
       share * m * (2 * link.seconds_per_float + link.seconds_per_sum) + 2 * (halves ? rounds : n - 1) * link.seconds;
-  const double doubling = rounds * (link.seconds + m * (link.seconds_per_float + link.seconds_per_sum));
+  const double doubling =
+      (halves ? rounds : rounds + 1) * (link.seconds + m * (link.seconds_per_float + link.seconds_per_sum));
   if (doubling <= parts)
     all_reduce_by_doubling(transport, data, floats, label, weight);
   else if (halves)

@@ -7,14 +7,12 @@
 #ifndef MPICH_SKIP_MPICXX
 #define MPICH_SKIP_MPICXX 1
 #endif
-#include <algorithm>
 #include <boost/mpi/communicator.hpp>
 #include <boost/mpi/datatype.hpp>
 #include <boost/mpi/environment.hpp>
 #include <cstdlib>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/wait.hpp>
-#include <utility>
 #include <vector>
 
 /// Ranks under mpirun. The component tenet::mpi: it needs Boost.MPI and what that needs.

@@ -35,17 +35,15 @@ struct LinkCost {
 
 /// One rank's end of the connections among all.
 ///
-///     int rank(), size()
-///     LinkCost link()
-///     void send(int to, const float* data, long floats, MessageLabel)    Begins to send; the data stay as they are
-///     until
-///                                                                 `finish`, or until an answer to them has come.
-///     void receive(int from, long floats, MessageLabel, use)             Waits for a message and calls use(part,
-///     first, count)
-///                                                                 for consecutive parts of it that cover [0, floats).
-///     void receive_into(int from, float* to, long floats, MessageLabel)  The same where the message is only to be
-///     kept. void finish()                                               Waits until all that was sent has been
-///     received.
+///     int rank(), size();  LinkCost link()
+///     void send(int to, const float* data, long floats, MessageLabel)
+///         Begins to send. The data stay as they are until `finish`, or until an answer to them has come.
+///     void receive(int from, long floats, MessageLabel, use)
+///         Waits for a message; calls use(part, first, count) for consecutive parts of it that cover [0, floats).
+///     void receive_into(int from, float* to, long floats, MessageLabel)
+///         The same where the message is only to be kept.
+///     void finish()
+///         Waits until all that was sent has been received.
 ///
 /// Messages between two ranks arrive in the order in which they were sent. No wait is endless: past the transport's
 /// limit an `Error` names this rank, the other one and the label. Calls of one rank come from one thread at a time.

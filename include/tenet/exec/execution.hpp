@@ -8,12 +8,12 @@
 
 namespace tenet {
 
-/// The executor of a device: its workers, as the kernels want them.
+/// The executor of a device: its workers, as the kernels want them; as many as the device says unless `threads` does.
 template <class Device, class Kernels = typename Device::Kernels>
-[[gnu::noinline]] auto make_executor() {
+[[gnu::noinline]] auto make_executor(int threads = Device::threads()) {
   using Executor = typename Kernels::Executor;
   if constexpr (std::is_constructible_v<Executor, int>)
-    return std::make_unique<Executor>(Device::threads());
+    return std::make_unique<Executor>(threads);
   else
     return std::make_unique<Executor>();
 }

@@ -199,6 +199,13 @@ struct SynchronisationOfOne : Instead {
   static_assert(never<Policy>,
                 "a synchronisation, but only one device: add a strategy such as DataParallel<2>, or leave it out");
 };
+template <class Strategy, class Instead = Nothing>
+struct DirectBetweenRanks : Instead {
+  using Instead::Instead;
+  static_assert(
+      never<Strategy>,
+      "Direct reads the memory of other replicas, which ranks cannot: take AllReduce or Ring for Distributed");
+};
 template <class Policy, class Instead = Nothing>
 struct BucketsAreNotSent : Instead {
   using Instead::Instead;

@@ -26,10 +26,7 @@ class Replicas {
     for (int replica = 1; replica < count; ++replica)
       queues_.push_back(std::make_unique<DeviceQueue>(QueueLimits{.tasks = 4}, [=] { keep_to_part(replica, count); }));
     run([&](int replica) {  // its workers keep to the same processors
-      if constexpr (std::is_constructible_v<Executor, int>)
-        executors_[index(replica)] = std::make_unique<Executor>(threads);
-      else
-        executors_[index(replica)] = std::make_unique<Executor>();
+      executors_[index(replica)] = make_executor<Device, Kernels>(threads);
     });
   }
 

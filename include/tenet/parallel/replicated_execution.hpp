@@ -184,9 +184,8 @@ class ReplicatedExecution {
   void collect_gradients() {
     if constexpr (updates && !exchanges)
       for (int r = 1; r < replicas_->size(); ++r) {
-        const auto [first, last] = part_of_parameters(r);
-        std::copy(parts_[index(r)].gradients.data() + first, parts_[index(r)].gradients.data() + last,
-                  gradients_ + first);
+        const auto [first, count] = part_of_parameters(r);
+        std::copy_n(parts_[index(r)].gradients.data() + first, count, gradients_ + first);
       }
   }
 
@@ -218,8 +217,6 @@ class ReplicatedExecution {
   struct Shard {
     int number = 0, first_sample = 0, samples = 0;
   };
-
-  static constexpr long block = 4096;
 
   static std::size_t index(int replica) { return static_cast<std::size_t>(replica); }
 
@@ -273,20 +270,17 @@ class ReplicatedExecution {
     take_results(*execution, shard);
   }
 
-  /// Replica r's part of the parameters: numbers [first, second).
-  std::pair<long, long> part_of_parameters(int r) const {
-    constexpr long floats = Program::slots.parameter_floats, blocks = (floats + block - 1) / block;
-    const int count = replicas_->size();
-    return {std::min(blocks * r / count * block, floats), std::min(blocks * (r + 1) / count * block, floats)};
-  }
+  /// The parameters that replica r updates.
+  FloatRange part_of_parameters(int r) const { return part_of(Program::slots.parameter_floats, r, replicas_->size()); }
 
   /// Replica r's part of the update, and of the sum of gradients, in blocks that stay in cache in between. The sums are
   /// left in its own memory: to write where another core has read takes longer.
   void update(int r, const float* weight, float* const* gradients) {
     const int count = replicas_->size();
-    const auto [first, last] = part_of_parameters(r);
-    run_each(replicas_->executor(r), static_cast<int>((last - first + block - 1) / block), [&, first, last](int task) {
-      const long from = first + task * block, to = std::min(from + block, last);
+    const FloatRange part = part_of_parameters(r);
+    constexpr long block = 4096;
+    run_each(replicas_->executor(r), static_cast<int>((part.count + block - 1) / block), [&](int task) {
+      const long from = part.first + task * block, to = std::min(from + block, part.first + part.count);
       if constexpr (!exchanges && reproducible) detail::tree_sum(gradients, count, gradients[r], from, to);
       if constexpr (!exchanges && !reproducible) detail::weighted_sum(gradients, weight, count, gradients[r], from, to);
       parts_[index(r)].execution->update(from, to);

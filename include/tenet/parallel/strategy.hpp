@@ -11,7 +11,7 @@ struct Single {
   static constexpr int replicas = 1;
   using Synchronisation = void;
   template <class Device, class Kernels>
-  struct Devices : OneDevice<Device, Kernels> {};
+  using Devices = OneDevice<Device, Kernels>;
   template <class Program, class Policies>
   using ExecutionOf = Execution<Program, typename Policies::OneSample>;
 };
@@ -58,7 +58,7 @@ struct Distributed {
   using World = World_;
   using Synchronisation = AllReduce;
   template <class Device, class Kernels>
-  struct Devices : OneDevice<Device, Kernels> {};
+  using Devices = OneDevice<Device, Kernels>;
   template <class Program, class Policies>
   using ExecutionOf = std::conditional_t<(Program::lowered.after_update > Program::lowered.first_update),
                                          detail::DistributedStep<Program, Policies, decltype(World::connect())>,

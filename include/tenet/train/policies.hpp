@@ -189,6 +189,8 @@ struct Policies {
   }
 
  private:
+  static constexpr bool has_ranks = requires { typename Strategy::World; };
+
   /// Which policies do not go together.
   template <class Instead>
   static constexpr auto composition() {
@@ -203,6 +205,8 @@ struct Policies {
       return std::type_identity<mistake::SynchronisationOfOne<NamedBuckets, Instead>>{};
     else if constexpr (std::is_same_v<Synchronisation, Direct> && !std::is_void_v<NamedBuckets>)
       return std::type_identity<mistake::BucketsAreNotSent<NamedBuckets, Instead>>{};
+    else if constexpr (has_ranks && std::is_same_v<Synchronisation, Direct>)
+      return std::type_identity<mistake::DirectBetweenRanks<Strategy, Instead>>{};
     else if constexpr (!std::is_same_v<Order, AnyOrder> && !can_be_reproduced())
       return std::type_identity<mistake::NotReproducible<Strategy, Instead>>{};
     else
@@ -211,8 +215,7 @@ struct Policies {
 
   static constexpr bool can_be_reproduced() {
     constexpr bool divides = Order::virtual_shards > 0 && Order::virtual_shards % Strategy::replicas == 0;
-    return divides && !std::is_same_v<Strategy, Single> && !std::is_same_v<Synchronisation, Ring> &&
-           !requires { typename Strategy::World; };
+    return divides && !std::is_same_v<Strategy, Single> && !std::is_same_v<Synchronisation, Ring> && !has_ranks;
   }
 };
 

@@ -1,0 +1,22 @@
+// Ranks do not see each other's memory.
+// expect: Direct reads the memory of other replicas, which ranks cannot: take AllReduce or Ring for Distributed
+#include <tenet/comm/thread_transport.hpp>
+#include <tenet/tenet.hpp>
+
+using namespace tenet;
+
+struct Net : Sequential<Flatten, Linear<784, 10>> {};
+struct World {
+  static ThreadTransport connect();
+};
+
+#ifdef FAULT
+using Synchronisation = Direct;
+#else
+using Synchronisation = Ring;
+#endif
+
+float loss(Trainer<Net, CrossEntropy, Sgd, Image<1, 28, 28>, Distributed<World>, Synchronisation>& trainer,
+           const float* images, const int* labels) {
+  return trainer.step(images, labels, 32).loss;
+}
