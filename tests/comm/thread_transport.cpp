@@ -90,6 +90,49 @@ TEST_CASE("nobody takes what was sent: finish says so", "[thread_transport]") {
   CHECK(messages[0].find("rank 0, bucket 2 of step 9: has sent a message, which waits for rank 1") == 0);
 }
 
+TEST_CASE("what a rank that fails has sent stays as it is while it is read", "[thread_transport]") {
+  std::atomic<int> wrong{0}, seen{0};
+  const auto messages = ranks::run(
+      2,
+      [&](ThreadTransport& transport) {
+        if (transport.rank() == 0) {
+          std::vector<float> values(1000, 3.0f);
+          transport.send(1, values.data(), 1000, {"bucket", 2, 9});
+          try {
+            transport.finish();
+          } catch (...) {
+            std::fill(values.begin(), values.end(), 0.0f);
+            throw;
+          }
+        } else {
+          transport.receive(0, 1000, {"bucket", 2, 9}, [&](const float* part, long, long count) {
+            std::this_thread::sleep_for(150ms);
+            for (long i = 0; i < count; ++i) wrong += part[i] != 3.0f, ++seen;
+          });
+        }
+      },
+      30ms);
+  CHECK(messages[0] != "");
+  CHECK(seen == 1000);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a rank knows whether a message has come", "[thread_transport]") {
+  ranks::run_well(2, [](ThreadTransport& transport) {
+    const float value = 5;
+    if (transport.rank() == 0) {
+      if (transport.arrived(1)) fail("arrived", "nobody has sent", "no", "yes");
+      transport.send(1, &value, 1, {"bucket", 1, 1});
+      transport.finish();
+      return;
+    }
+    if (!wait_until([&] { return transport.arrived(0); }, 10s)) fail("arrived", "a message", "yes", "no");
+    float found = 0;
+    transport.receive_into(0, &found, 1, {"bucket", 1, 1});
+    if (found != 5 || transport.arrived(0)) fail("arrived", "after the message", "no", "yes");
+  });
+}
+
 TEST_CASE("ranks that are out of step are told apart", "[thread_transport]") {
   const auto messages = ranks::run(2, [](ThreadTransport& transport) {
     const float values[3]{};

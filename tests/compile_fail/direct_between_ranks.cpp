@@ -1,4 +1,5 @@
 // Ranks do not see each other's memory.
+// sound: nvcc
 // expect: Direct reads the memory of other replicas, which ranks cannot: take AllReduce or Ring for Distributed
 #include <tenet/comm/thread_transport.hpp>
 #include <tenet/tenet.hpp>

@@ -1,4 +1,5 @@
 // A window of 5 x 5 on an image of 3 x 3.
+// sound: nvcc
 // expect: the window of the convolution or pooling is larger than its padded input: use a smaller kernel
 // expect: Expected<8, 5, 5>
 // expect: Found<8, 3, 3>

@@ -1,4 +1,5 @@
 // An option of fit that does not exist.
+// sound: nvcc
 // expect: FitOptions
 #include <tenet/tenet.hpp>
 

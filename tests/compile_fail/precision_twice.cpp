@@ -1,4 +1,5 @@
 // Two precisions.
+// sound: nvcc
 // expect: an input shape, or a policy of one kind, is given twice: leave one of them out
 #include <tenet/tenet.hpp>
 

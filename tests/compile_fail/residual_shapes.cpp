@@ -1,4 +1,5 @@
 // The body of a residual unit halves the image, the shortcut does not.
+// sound: nvcc
 // expect: both branches of a residual sum need one shape
 // expect: give the shortcut a 1x1 Conv2d with the channels and stride of the body
 // expect: Expected<16, 14, 14>

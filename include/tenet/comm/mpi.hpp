@@ -11,6 +11,7 @@
 #include <boost/mpi/datatype.hpp>
 #include <boost/mpi/environment.hpp>
 #include <cstdlib>
+#include <deque>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/wait.hpp>
 #include <vector>
@@ -73,6 +74,19 @@ class MpiTransport {
   void receive_into(int from, float* to, long floats, MessageLabel label) {
     receive_segments(
         from, floats, label, [&](long first) { return to + first; }, [](const float*, long, long) {});
+  }
+
+  bool arrived(int from) {
+    const MessageLabel label{"waiting for messages", -1, 0};
+    while (!sent_.empty()) {  // what has gone is forgotten: nobody may call `finish` for long
+      int done = 0;
+      check(MPI_Test(&sent_.front().request, &done, MPI_STATUS_IGNORE), label);
+      if (done == 0) break;
+      sent_.pop_front();
+    }
+    int found = 0;
+    check(MPI_Iprobe(from, MPI_ANY_TAG, communicator_, &found, MPI_STATUS_IGNORE), label);
+    return found != 0;
   }
 
   void finish() {
@@ -145,7 +159,7 @@ class MpiTransport {
 
   boost::mpi::communicator communicator_;
   Limit limit_;
-  std::vector<Sent> sent_;
+  std::deque<Sent> sent_;
   std::vector<float> received_;
 };
 

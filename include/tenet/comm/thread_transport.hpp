@@ -25,7 +25,7 @@ class ThreadNetwork {
   int size() const { return size_; }
 
   /// Ends all waiting, now and from now on: a rank has failed.
-  void abandon() noexcept { abandoned_.store(true, std::memory_order_relaxed); }
+  void abandon() noexcept { abandoned_.store(true); }
 
  private:
   friend class ThreadTransport;
@@ -35,11 +35,12 @@ class ThreadNetwork {
     long floats = 0;
     MessageLabel label{};
   };
-  static constexpr unsigned under_way = 8;
+  static constexpr unsigned under_way = 16;
   /// Written by one rank, read by another. Counters begin anew after 2^32.
   struct alignas(64) Box {
     std::atomic<unsigned> sent{0};
     alignas(64) std::atomic<unsigned> received{0};
+    std::atomic<bool> reading{false};
     Message messages[under_way];
   };
 
@@ -90,10 +91,21 @@ class ThreadTransport {
     wait(from, "waits for a message from", label, [&] { return box.sent.load(std::memory_order_acquire) != number; });
     const ThreadNetwork::Message& message = box.messages[number % ThreadNetwork::under_way];
     if (message.floats != floats || !(message.label == label)) {
-      network_->abandon();
+      abandon();
       detail::fail_message(rank_, from, label, floats, message.label, message.floats);
     }
-    use(message.data, 0L, floats);
+    bool failed;
+    {
+      // Either this sees that a rank has failed, or a sender that has failed sees that its memory is being read.
+      const struct Reading {
+        std::atomic<bool>& flag;
+        explicit Reading(std::atomic<bool>& of) : flag(of) { flag.store(true); }
+        ~Reading() { flag.store(false, std::memory_order_release); }
+      } reading{box.reading};
+      failed = network_->abandoned_.load();
+      if (!failed) use(message.data, 0L, floats);
+    }
+    if (failed) fail_abandoned(label);
     box.received.store(number + 1, std::memory_order_release);
   }
 
@@ -101,6 +113,22 @@ class ThreadTransport {
     receive(from, floats, label, [to](const float* part, long first, long count) {
       std::memcpy(to + first, part, sizeof(float) * static_cast<std::size_t>(count));
     });
+  }
+
+  bool arrived(int from) {
+    if (network_->abandoned_.load(std::memory_order_relaxed)) fail_abandoned({"waiting for messages", -1, 0});
+    const ThreadNetwork::Box& box = network_->box(from, rank_);
+    return box.sent.load(std::memory_order_acquire) != box.received.load(std::memory_order_relaxed);
+  }
+
+  /// This rank has failed: ends all waiting, and waits itself until nobody reads its memory. Whether another one has
+  /// failed before.
+  bool abandon() noexcept {
+    const bool before = network_->abandoned_.exchange(true);
+    for (int to = 0; to < size(); ++to)
+      if (to != rank_)
+        wait_until([&] { return !network_->box(rank_, to).reading.load(); }, std::chrono::hours(1));  // they do read
+    return before;
   }
 
   void finish() {
@@ -114,6 +142,11 @@ class ThreadTransport {
   }
 
  private:
+  [[noreturn, gnu::cold]] void fail_abandoned(const MessageLabel& label) {
+    abandon();
+    detail::fail_abandoned(rank_, label);
+  }
+
   template <class Ready>
   void wait(int peer, const char* doing, const MessageLabel& label, Ready ready) {
     if (ready()) return;
@@ -122,7 +155,7 @@ class ThreadTransport {
     wait_until([&] { return ready() || network_->abandoned_.load(std::memory_order_relaxed); }, network_->limit_);
     if (!ready()) {
       const int last = network_->last_waited_for(peer);
-      if (network_->abandoned_.exchange(true, std::memory_order_relaxed)) detail::fail_abandoned(rank_, label);
+      if (abandon()) detail::fail_abandoned(rank_, label);
       detail::fail_waiting(rank_, doing, peer, label, std::chrono::duration<double>(network_->limit_).count(), last);
     }
     waits_for.store(ThreadNetwork::nobody, std::memory_order_relaxed);

@@ -42,6 +42,8 @@ struct LinkCost {
 ///         Waits for a message; calls use(part, first, count) for consecutive parts of it that cover [0, floats).
 ///     void receive_into(int from, float* to, long floats, MessageLabel)
 ///         The same where the message is only to be kept.
+///     bool arrived(int from)
+///         Whether a message from that rank has begun to come: whoever serves several ranks asks it of each.
 ///     void finish()
 ///         Waits until all that was sent has been received.
 ///
@@ -55,6 +57,7 @@ concept Transport = requires(T& transport, const float* data, float* to, void (*
   transport.send(0, data, 0L, MessageLabel{});
   transport.receive(0, 0L, MessageLabel{}, use);
   transport.receive_into(0, to, 0L, MessageLabel{});
+  { transport.arrived(0) } -> std::same_as<bool>;
   transport.finish();
 };
 
