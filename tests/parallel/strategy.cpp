@@ -25,6 +25,15 @@ TEST_CASE("the summary says on how many devices a step runs", "[strategy]") {
   CAPTURE(summary);
   CHECK(summary.find("\ngradients: 0.02 MB a step, ring in 4 buckets, the first after 13 of 21 steps") !=
         std::string::npos);
+  using Served = Trainer<networks::WholeRows, CrossEntropy, Sgd, Distributed<ThreadWorld>,
+                         ParameterServer<Sharded, BoundedStaleness<3>>, Features<16>>;
+  ranks::run_well(1, [](ThreadTransport& transport) {
+    const ThreadWorld::Joined joined(transport);
+    const std::string found = Served().summary();
+    if (found.find("a step, parameter server of bounded staleness (at most 3 steps ahead) in 1 bucket,") ==
+        std::string::npos)
+      throw Error(found);
+  });
 }
 
 TEST_CASE("a model runs on several devices", "[strategy]") {
@@ -65,15 +74,22 @@ struct WithAll {
     check_with(std::type_identity<With<Single>>{});
     check_with(std::type_identity<With<DataParallel<1>>>{});
     check_with(std::type_identity<With<DataParallel<2>, Direct>>{});
+    check_with(std::type_identity<With<DataParallel<2>, ParameterServer<On<1>>>>{});
+    check_with(std::type_identity<With<DataParallel<3>, ParameterServer<Sharded>>>{});
     check_with(std::type_identity<With<DataParallel<3>, AllReduce, BucketBytes<512>>>{});
     check_with(std::type_identity<With<DataParallel<4>, Ring, BucketBytes<4096>>>{});
-    ranks::run_well(1, [&](ThreadTransport& transport) {
-      const ThreadWorld::Joined joined(transport);
-      With<Distributed<ThreadWorld>, Ring> trainer{sgd, 3};
-      const float found = train(trainer);
-      if (std::fabs(found - expected) > tolerance * expected)
-        fail("Distributed", "another loss", std::to_string(expected), std::to_string(found));
-    });
+    const auto check_rank = [&]<class T>(std::type_identity<T>) {
+      ranks::run_well(1, [&](ThreadTransport& transport) {
+        const ThreadWorld::Joined joined(transport);
+        T trainer{sgd, 3};
+        const float found = train(trainer);
+        if (std::fabs(found - expected) > tolerance * expected)
+          fail("Distributed", "another loss", std::to_string(expected), std::to_string(found));
+      });
+    };
+    check_rank(std::type_identity<With<Distributed<ThreadWorld>, Ring>>{});
+    check_rank(std::type_identity<With<Distributed<ThreadWorld>, ParameterServer<>>>{});
+    check_rank(std::type_identity<With<Distributed<ThreadWorld>, ParameterServer<On<0>, Asynchronous>>>{});
   }
 };
 

@@ -209,8 +209,17 @@ struct DirectBetweenRanks : Instead {
 template <class Policy, class Instead = Nothing>
 struct BucketsAreNotSent : Instead {
   using Instead::Instead;
+  static_assert(
+      never<Policy>,
+      "BucketBytes, but replicas that read each other's memory send no buckets: take AllReduce or Ring, or leave "
+      "the size out");
+};
+template <class Policy, class Strategy, class Instead = Nothing>
+struct ServerOfReplicas : Instead {
+  using Instead::Instead;
   static_assert(never<Policy>,
-                "BucketBytes, but Direct sends no buckets: take AllReduce or Ring, or leave the size out");
+                "replicas of DataParallel meet after each step, and one of them is the server: take "
+                "ParameterServer<On<i>> of one of them or ParameterServer<Sharded>, or Distributed");
 };
 template <class Strategy, class Instead = Nothing>
 struct NotReproducible : Instead {

@@ -203,7 +203,7 @@ class ReplicatedExecution {
 
   static constexpr bool reproducible = virtual_shards > 0;
   struct NoExchange {};
-  static constexpr bool exchanges = updates && Synchronisation::sends_buckets;
+  static constexpr bool exchanges = updates && Synchronisation::sends_buckets && !detail::HasServers<Synchronisation>;
   using Exchange =
       std::conditional_t<exchanges, GradientExchange<Program, Synchronisation, bucket_bytes, ThreadTransport>,
                          NoExchange>;
@@ -271,7 +271,9 @@ class ReplicatedExecution {
   }
 
   /// The parameters that replica r updates.
-  FloatRange part_of_parameters(int r) const { return part_of(Program::slots.parameter_floats, r, replicas_->size()); }
+  FloatRange part_of_parameters(int r) const {
+    return Synchronisation::Place::part(Program::slots.parameter_floats, r, replicas_->size());
+  }
 
   /// Replica r's part of the update, and of the sum of gradients, in blocks that stay in cache in between. The sums are
   /// left in its own memory: to write where another core has read takes longer.

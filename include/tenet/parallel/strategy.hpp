@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tenet/parallel/distributed_execution.hpp>
+#include <tenet/parallel/parameter_server_execution.hpp>
 #include <tenet/parallel/replicated_execution.hpp>
 
 /// Where the parts of a training run: the policies of the axis `strategy`.
@@ -38,12 +39,21 @@ struct DataParallel {
 
 namespace detail {
 
+template <class Program, class Policies, class T, class Synchronisation = typename Policies::Synchronisation>
+struct StepOfRank {
+  using type = DistributedExecution<Program, Synchronisation, Policies::Buckets::bucket_bytes, T>;
+};
+template <class Program, class Policies, class T, HasServers Synchronisation>
+struct StepOfRank<Program, Policies, T, Synchronisation> {
+  using type =
+      ParameterServerExecution<Program, typename Policies::Device, Synchronisation, Policies::Buckets::bucket_bytes, T>;
+};
+
 /// A training step that needs the transport as well as the executor.
 template <class Program, class Policies, class T>
-struct DistributedStep
-    : DistributedExecution<Program, typename Policies::Synchronisation, Policies::Buckets::bucket_bytes, T> {
+struct DistributedStep : StepOfRank<Program, Policies, T>::type {
   explicit DistributedStep(typename Policies::Devices& devices)
-      : DistributedStep::DistributedExecution(devices.executor(), Policies::Strategy::World::connect()) {}
+      : StepOfRank<Program, Policies, T>::type(devices.executor(), Policies::Strategy::World::connect()) {}
 };
 
 }  // namespace detail

@@ -1,21 +1,42 @@
 #pragma once
 
 #include <tenet/comm/collectives.hpp>
+#include <tenet/parallel/consistency.hpp>
 
 /// How the gradients of replicas become one: the policies of the axis `synchronisation`.
 namespace tenet {
+
+/// All parameters on one rank or device.
+template <int rank>
+struct On {
+  static_assert(rank >= 0, "On<rank>: not a rank");
+  static std::vector<int> servers() { return {rank}; }
+  /// The part of so many parameters that replica `replica` of `replicas` updates.
+  static constexpr FloatRange part(long floats, int replica, int) { return {0, replica == rank ? floats : 0}; }
+  static constexpr int least_replicas = rank + 1;
+};
+/// A part of them on each: n servers hold 1/n of the parameters, and have 1/n of the traffic.
+struct Sharded {
+  static std::vector<int> servers() { return {}; }
+  static constexpr FloatRange part(long floats, int replica, int replicas) {
+    return part_of(floats, replica, replicas);
+  }
+  static constexpr int least_replicas = 1;
+};
 
 /// Replicas of one process read each other's gradients when all of them are done: each adds up a part of the numbers
 /// and goes on with the update of that part while they are in its cache.
 struct Direct {
   static constexpr const char* name = "direct";
   static constexpr bool sends_buckets = false;
+  using Place = Sharded;
 };
 
 /// Gradients leave in buckets as soon as they are ready, while backward goes on, and are added up by the collective
 /// that takes least time for the bucket's size and the number of ranks.
 struct AllReduce {
   static constexpr const char* name = "all-reduce";
+  using Place = Sharded;  ///< of the update, between replicas that share the parameters
   static constexpr bool sends_buckets = true;
   template <Transport T>
   static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
@@ -26,11 +47,42 @@ struct AllReduce {
 /// The same, always by a ring: time and traffic of a rank do not grow with the number of ranks.
 struct Ring {
   static constexpr const char* name = "ring";
+  using Place = Sharded;  ///< of the update, between replicas that share the parameters
   static constexpr bool sends_buckets = true;
   template <Transport T>
   static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
     all_reduce_by_ring(transport, data, floats, label, weight);
   }
+};
+
+/// A step takes the gradients of all ranks, and all ranks wait for it: as one device with all samples.
+struct BulkSynchronous {
+  static constexpr Consistency consistency = Consistency::bulk_synchronous();
+  static constexpr const char* name = "bulk-synchronous parameter server";
+};
+/// Nobody waits: a rank's gradient changes the parameters when it comes, whatever the others have done since it was
+/// computed.
+struct Asynchronous {
+  static constexpr Consistency consistency = Consistency::asynchronous();
+  static constexpr const char* name = "asynchronous parameter server";
+};
+/// The same, but a rank waits where it would be more than `Steps` ahead of the slowest one.
+template <long Steps>
+struct BoundedStaleness {
+  static_assert(Steps >= 0, "BoundedStaleness<steps>: not negative");
+  static constexpr Consistency consistency = Consistency::bounded_staleness(Steps);
+  static constexpr const char* name = "parameter server of bounded staleness";
+};
+
+/// The servers keep the parameters and the optimizer's state. Ranks push the gradients of their samples, bucket by
+/// bucket as soon as they are there; a server's copy of the optimizer updates its parameters; ranks pull them.
+template <class Where = Sharded, class Consistency_ = BulkSynchronous>
+struct ParameterServer {
+  using Place = Where;
+  using Consistency = Consistency_;
+  static constexpr const char* name = Consistency::name;
+  static constexpr bool sends_buckets = true;
+  static constexpr bool in_rounds = Consistency::consistency.in_rounds;
 };
 
 /// How many bytes of gradients are sent together, at least: small buckets leave early, large ones wait less often.
@@ -51,5 +103,10 @@ struct Reproducible {
 struct AnyOrder {
   static constexpr int virtual_shards = 0;
 };
+
+namespace detail {
+template <class Synchronisation>
+concept HasServers = requires { typename Synchronisation::Consistency; };
+}  // namespace detail
 
 }  // namespace tenet

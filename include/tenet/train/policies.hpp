@@ -203,14 +203,31 @@ struct Policies {
       return std::type_identity<mistake::SynchronisationOfOne<Named, Instead>>{};
     else if constexpr (single && !std::is_void_v<NamedBuckets>)
       return std::type_identity<mistake::SynchronisationOfOne<NamedBuckets, Instead>>{};
-    else if constexpr (std::is_same_v<Synchronisation, Direct> && !std::is_void_v<NamedBuckets>)
+    else if constexpr (!sends_buckets() && !std::is_void_v<NamedBuckets>)
       return std::type_identity<mistake::BucketsAreNotSent<NamedBuckets, Instead>>{};
+    else if constexpr (has_servers_without_ranks() && !serves_replicas())
+      return std::type_identity<mistake::ServerOfReplicas<Synchronisation, Strategy, Instead>>{};
     else if constexpr (has_ranks && std::is_same_v<Synchronisation, Direct>)
       return std::type_identity<mistake::DirectBetweenRanks<Strategy, Instead>>{};
     else if constexpr (!std::is_same_v<Order, AnyOrder> && !can_be_reproduced())
       return std::type_identity<mistake::NotReproducible<Strategy, Instead>>{};
     else
       return std::type_identity<void>{};
+  }
+
+  static constexpr bool has_servers_without_ranks() { return detail::HasServers<Synchronisation> && !has_ranks; }
+  static constexpr bool sends_buckets() {
+    if constexpr (std::is_void_v<Synchronisation>)
+      return false;
+    else
+      return Synchronisation::sends_buckets && !has_servers_without_ranks();
+  }
+  /// Replicas share the parameters: they meet after every step, and the server has to be one of them.
+  static constexpr bool serves_replicas() {
+    if constexpr (has_servers_without_ranks())
+      return Synchronisation::in_rounds && Synchronisation::Place::least_replicas <= Strategy::replicas;
+    else
+      return true;
   }
 
   static constexpr bool can_be_reproduced() {

@@ -1,0 +1,440 @@
+#pragma once
+
+#include <cstring>
+#include <mutex>
+#include <tenet/core/wait.hpp>
+#include <tenet/parallel/key_value_shards.hpp>
+#include <thread>
+
+namespace tenet {
+
+/// What a store has been asked for; to be waited for before the memory that was given is used otherwise.
+class PendingRequest {
+ public:
+  PendingRequest() = default;
+
+  bool ready() const {
+    return request_ == nullptr || request_->open.load(std::memory_order_acquire) == 0 || request_->store->failed;
+  }
+  /// Throws `Error` where a server refuses, where no answer comes within the store's limit, and what has ended the
+  /// store's communication.
+  void wait() {
+    if (request_ == nullptr) return;
+    const std::shared_ptr<detail::Request> request = std::move(request_);
+    const detail::StoreState& store = *request->store;
+    const bool ended =
+        wait_until([&] { return request->open.load(std::memory_order_acquire) == 0 || store.failed; }, store.limit);
+    if (!request->refusal.empty()) throw Error(request->refusal);
+    if (request->open == 0) return;
+    if (ended) std::rethrow_exception(store.failure);
+    detail::fail_unanswered(*request);
+  }
+
+ private:
+  template <Transport T>
+  friend class KeyValueStore;
+  explicit PendingRequest(std::shared_ptr<detail::Request> request) : request_(std::move(request)) {}
+  std::shared_ptr<detail::Request> request_;
+};
+
+/// How a store works; the same on all ranks.
+struct KeyValueOptions {
+  Consistency consistency{};
+  std::vector<int> servers{};  ///< ranks that keep values; none named: all of them
+  /// What pushes of one round become together: sum = reduction(sum, pushed). Commutative and associative; else their
+  /// sum.
+  std::function<void(std::span<float> sum, std::span<const float> pushed)> reduction{};
+  /// What a value becomes by a push, or by those of a round together: else exactly that. It runs on the servers, for a
+  /// part of a large value at a time, on the store's thread.
+  std::function<void(const Pushed&, std::span<float> value)> updater{};
+  std::chrono::nanoseconds limit = std::chrono::minutes(5);  ///< of each wait
+};
+
+struct PushOptions {
+  int priority = 0;                   ///< requests with a higher one overtake those that still wait to be sent
+  float weight = 1;                   ///< what is pushed counts so many times
+  std::span<const float> settings{};  ///< at most 8 numbers for the updater
+};
+struct PullOptions {
+  int priority = 0;
+};
+
+/// Values by key, kept on servers, which are ranks like the others: every rank pushes to and pulls from a key, and what
+/// pushes do to a value is up to the store's reduction and updater.
+///
+///     KeyValueStore store(transport, {.consistency = Consistency::bulk_synchronous()});
+///     store.assign(0, values).wait();                    // one of the ranks
+///     store.push(0, gradients, {.priority = 3});             // returns at once
+///     store.pull(0, values).wait();
+///
+/// Keys are not negative. A value of many numbers is cut into a part for each server; small ones lie on one, key by key
+/// in turn. Requests to a key are met in their order; a pull waits for the key to be assignd, and for as many pushes of
+/// the other ranks as the consistency asks for. A thread of the store's own sends, receives and serves: values move
+/// while the caller computes. Memory that is pushed from or pulled to is the store's until the request is done. (Li et
+/// al., OSDI 2014; Ho et al., NeurIPS 2013, for the bounded staleness.)
+///
+/// The transport is the store's alone. All ranks construct and destroy a store; the destructor waits for the others.
+template <Transport T>
+class KeyValueStore {
+ public:
+  explicit KeyValueStore(T transport, KeyValueOptions options = {})
+      : transport_(std::move(transport)),
+        options_(with_defaults(std::move(options), transport_.size())),
+        shards_(transport_.size(), options_.reduction, options_.updater),
+        peers_(static_cast<std::size_t>(transport_.size())) {
+    for (const int server : options_.servers)
+      if (server < 0 || server >= transport_.size())
+        fail("KeyValueStore", "no such server", "a rank from 0 to " + std::to_string(transport_.size() - 1),
+             std::to_string(server));
+    state_->rank = transport_.rank();
+    state_->limit = options_.limit;
+    thread_ = std::thread([this] { serve_until_all_leave(); });
+  }
+  KeyValueStore(const KeyValueStore&) = delete;
+  KeyValueStore& operator=(const KeyValueStore&) = delete;
+
+  ~KeyValueStore() {
+    {
+      const std::lock_guard lock(mutex_);
+      leaving_ = true;
+    }
+    thread_.join();
+  }
+
+  int rank() const { return state_->rank; }
+  int size() const { return static_cast<int>(peers_.size()); }
+
+  /// Gives a key a value: its first one, or another in place of what it has. One of the ranks does.
+  PendingRequest assign(int key, std::span<const float> value) {
+    return submit(request_for(detail::RequestKind::assign, user_key(key), value.data(), nullptr, length(value)));
+  }
+  PendingRequest push(int key, std::span<const float> values, PushOptions options = {}) {
+    return submit(push_request(user_key(key), values, options, options_.consistency));
+  }
+  PendingRequest pull(int key, std::span<float> value, PullOptions options = {}) {
+    return submit(pull_request(user_key(key), value, options, options_.consistency));
+  }
+
+  /// Waits until all ranks have come here, and have been answered whatever they had asked for.
+  void synchronize() {
+    static constexpr int meeting_point = -1;
+    wait_until([&] { return state_->pending == 0 || state_->failed; }, options_.limit);
+    const Consistency all = Consistency::bulk_synchronous();
+    float nothing = 0;
+    if (rank() == 0) submit(request_for(detail::RequestKind::assign, meeting_point, &nothing, nullptr, 1)).wait();
+    submit(push_request(meeting_point, {&nothing, 1}, {}, all)).wait();
+    submit(pull_request(meeting_point, {&nothing, 1}, {}, all)).wait();
+  }
+
+  /// The most pushes by which a rank that pulled from this server was ahead of the slowest one when it was answered.
+  long largest_lead() const { return shards_.largest_lead.load(std::memory_order_relaxed); }
+
+ private:
+  using Request = detail::Request;
+  using Header = detail::StoreHeader;
+  using HeaderKind = detail::StoreHeader::Kind;
+
+  // So few requests to a server at a time that `send` never waits for it: pushes and pulls are counted apart, as a pull
+  // may have to wait for another rank's push, but no push for a pull.
+  static constexpr int pushes_at_a_time = 2, pulls_at_a_time = 2, slots = pushes_at_a_time + pulls_at_a_time;
+  /// Values of more numbers than this for each server lie on all of them.
+  static constexpr long large = 4096;
+
+  struct Slot {
+    std::shared_ptr<Request> request;
+    FloatRange part;
+  };
+  struct Peer {
+    std::array<Slot, slots> asked;                           // of that server
+    std::array<std::vector<float>, pulls_at_a_time> answer;  // to that rank, until it asks again
+    std::array<std::array<float, Header::floats_of>, 32> headers;
+    long sent = 0, received = 0;
+  };
+
+  static KeyValueOptions with_defaults(KeyValueOptions options, int ranks) {
+    if (options.servers.empty())
+      for (int rank = 0; rank < ranks; ++rank) options.servers.push_back(rank);
+    if (!options.reduction)
+      options.reduction = [](std::span<float> sum, std::span<const float> pushed) {
+        detail::add_floats(sum.data(), sum.data(), pushed.data(), length(sum));
+      };
+    if (!options.updater)
+      options.updater = [](const Pushed& pushed, std::span<float> value) {
+        std::copy(pushed.values.begin(), pushed.values.end(), value.begin());
+      };
+    return options;
+  }
+  static int user_key(int key) {
+    if (key < 0) fail("KeyValueStore", "key", "not negative", long{key});
+    return key;
+  }
+  static long length(std::span<const float> values) { return static_cast<long>(values.size()); }
+
+  static std::shared_ptr<Request> request_for(detail::RequestKind kind, int key, const float* data, float* to,
+                                              long floats) {
+    auto request = std::make_shared<Request>();
+    request->kind = kind;
+    request->key = key;
+    request->data = data;
+    request->to = to;
+    request->floats = floats;
+    return request;
+  }
+  static std::shared_ptr<Request> push_request(int key, std::span<const float> values, const PushOptions& options,
+                                               Consistency wanted) {
+    if (options.settings.size() > Header::most_settings)
+      fail("KeyValueStore::push", "settings", "at most 8", static_cast<long>(options.settings.size()));
+    auto request = request_for(detail::RequestKind::push, key, values.data(), nullptr, length(values));
+    request->priority = options.priority;
+    request->weight = options.weight;
+    request->consistency = wanted;
+    request->setting_count = static_cast<int>(options.settings.size());
+    std::copy(options.settings.begin(), options.settings.end(), request->settings.begin());
+    return request;
+  }
+  static std::shared_ptr<Request> pull_request(int key, std::span<float> value, const PullOptions& options,
+                                               Consistency wanted) {
+    auto request = request_for(detail::RequestKind::pull, key, nullptr, value.data(), length(value));
+    request->priority = options.priority;
+    request->consistency = wanted;
+    return request;
+  }
+
+  PendingRequest submit(std::shared_ptr<Request> request) {
+    request->store = state_;
+    const int servers = static_cast<int>(options_.servers.size());
+    const bool on_all = servers > 1 && request->floats >= large * servers;
+    for (int s = 0; s < servers; ++s) {
+      const int server = options_.servers[static_cast<std::size_t>(s)];
+      if (on_all)
+        request->parts.push_back({server, part_of(request->floats, s, servers)});
+      else if (s == (request->key % servers + servers) % servers)
+        request->parts.push_back({server, {0, request->floats}});
+    }
+    for (const detail::ServerPart& part : request->parts) request->asked.push_back(part.server);
+    request->open = static_cast<int>(request->parts.size());
+    state_->pending.fetch_add(1);
+    const std::lock_guard lock(mutex_);
+    long& pushes = pushes_of_[request->key];
+    if (request->kind == detail::RequestKind::push) ++pushes;
+    request->clock = pushes;
+    submitted_.push_back(request);
+    has_submitted_.store(true, std::memory_order_release);
+    return PendingRequest(std::move(request));
+  }
+
+  // What follows is the thread's.
+
+  void serve_until_all_leave() {
+    try {
+      bool said = false;
+      std::chrono::steady_clock::time_point end{};  // of the patience with others, once this rank leaves
+      while (!(said && left_ == size())) {
+        const bool leaves = is_leaving();
+        if (leaves && end == std::chrono::steady_clock::time_point{})
+          end = std::chrono::steady_clock::now() + options_.limit;
+        const bool sent = send_waiting(), served = serve();
+        if (leaves && !said && waiting_.empty() && all_answered()) {
+          for (int peer = 0; peer < size(); ++peer) send(peer, {.kind = HeaderKind::leave});
+          said = true;
+        }
+        if (sent || served) continue;
+        if (leaves && std::chrono::steady_clock::now() > end) return;
+        wait_for_work();
+      }
+      transport_.finish();
+    } catch (...) {
+      state_->failure = std::current_exception();
+      state_->failed = true;
+    }
+  }
+  bool is_leaving() {
+    const std::lock_guard lock(mutex_);
+    return leaving_ && submitted_.empty();
+  }
+  bool all_answered() const {
+    for (const Peer& peer : peers_)
+      for (const Slot& slot : peer.asked)
+        if (slot.request != nullptr) return false;
+    return true;
+  }
+  /// At most for moments: then it looks whether the store is to end.
+  void wait_for_work() {
+    const auto is_there = [&] {
+      if (has_submitted_.load(std::memory_order_acquire)) return true;
+      for (int peer = 0; peer < size(); ++peer)
+        if (transport_.arrived(peer)) return true;
+      return false;
+    };
+    wait_until(is_there, std::chrono::milliseconds(2), spins);
+  }
+
+  /// Sends requests as far as the servers take them, those of higher priority first.
+  bool send_waiting() {
+    if (has_submitted_.exchange(false, std::memory_order_acquire)) {
+      const std::lock_guard lock(mutex_);
+      for (auto& request : submitted_) {
+        const auto behind = std::find_if(waiting_.begin(), waiting_.end(),
+                                         [&](const auto& other) { return other->priority < request->priority; });
+        // Not before another one to the same key.
+        const auto same = std::find_if(std::make_reverse_iterator(waiting_.end()), std::make_reverse_iterator(behind),
+                                       [&](const auto& other) { return other->key == request->key; });
+        waiting_.insert(std::max(behind, same.base()), std::move(request));
+      }
+      submitted_.clear();
+    }
+    bool any = false;
+    for (auto at = waiting_.begin(); at != waiting_.end();) {
+      const std::shared_ptr<Request>& request = *at;
+      bool blocked = false;
+      for (auto before = waiting_.begin(); before != at; ++before) blocked |= (*before)->key == request->key;
+      const std::size_t unsent = request->parts.size();
+      if (!blocked)
+        std::erase_if(request->parts, [&](const detail::ServerPart& part) { return send_part(request, part); });
+      any |= request->parts.size() != unsent;
+      if (request->parts.empty())
+        at = waiting_.erase(at);
+      else
+        ++at;
+    }
+    return any;
+  }
+
+  bool send_part(const std::shared_ptr<Request>& request, const detail::ServerPart& part) {
+    Peer& peer = peers_[static_cast<std::size_t>(part.server)];
+    const bool pulls = request->kind == detail::RequestKind::pull;
+    int slot = pulls ? pushes_at_a_time : 0;
+    const int last = pulls ? slots : pushes_at_a_time;
+    while (slot < last && peer.asked[static_cast<std::size_t>(slot)].request != nullptr) ++slot;
+    if (slot == last) return false;
+    peer.asked[static_cast<std::size_t>(slot)] = {request, part.range};
+    Header header{.kind = request->kind == detail::RequestKind::push   ? HeaderKind::push
+                          : request->kind == detail::RequestKind::pull ? HeaderKind::pull
+                                                                       : HeaderKind::assign};
+    header.slot = slot;
+    header.key = request->key;
+    header.first = part.range.first;
+    header.in_rounds = request->consistency.in_rounds;
+    header.staleness = request->consistency.staleness;
+    header.floats = part.range.count;
+    header.clock = request->clock;
+    header.weight = request->weight;
+    header.setting_count = request->setting_count;
+    header.settings = request->settings;
+    send(part.server, header);
+    if (!pulls) transport_.send(part.server, request->data + part.range.first, part.range.count, next_sent(peer));
+    return true;
+  }
+
+  void send(int to, const Header& header) {
+    Peer& peer = peers_[static_cast<std::size_t>(to)];
+    float* const memory = peer.headers[static_cast<std::size_t>(peer.sent) % peer.headers.size()].data();
+    std::memcpy(memory, &header, sizeof header);
+    transport_.send(to, memory, Header::floats_of, next_sent(peer));
+  }
+  static MessageLabel next_sent(Peer& peer) { return {"message of a key-value store", peer.sent++, 0}; }
+  static MessageLabel next_received(Peer& peer) { return {"message of a key-value store", peer.received++, 0}; }
+
+  bool serve() {
+    bool any = false;
+    for (int from = 0; from < size(); ++from)
+      for (int count = 0; count < 4 && transport_.arrived(from); ++count) {
+        take_message(from);
+        any = true;
+      }
+    return any;
+  }
+
+  void take_message(int from) {
+    Peer& peer = peers_[static_cast<std::size_t>(from)];
+    float memory[Header::floats_of];
+    transport_.receive_into(from, memory, Header::floats_of, next_received(peer));
+    Header header;
+    std::memcpy(&header, memory, sizeof header);
+    switch (header.kind) {
+      case HeaderKind::assign:
+      case HeaderKind::push: {
+        std::vector<float> values = shards_.room(header.floats);
+        transport_.receive_into(from, values.data(), header.floats, next_received(peer));
+        const long known = header.kind == HeaderKind::push ? shards_.push(from, header, std::move(values))
+                                                           : shards_.assign(header, std::move(values));
+        answer(from, header, known);
+        answer_pulls();
+        break;
+      }
+      case HeaderKind::pull:
+        pulls_.push_back({from, header});
+        answer_pulls();
+        break;
+      case HeaderKind::acknowledged:
+        done(peer, header);
+        break;
+      case HeaderKind::pulled: {
+        const Slot& slot = peer.asked[static_cast<std::size_t>(header.slot)];
+        transport_.receive_into(from, slot.request->to + slot.part.first, slot.part.count, next_received(peer));
+        done(peer, header);
+        break;
+      }
+      case HeaderKind::refused: {
+        const Request& request = *peer.asked[static_cast<std::size_t>(header.slot)].request;
+        const long found = peer.asked[static_cast<std::size_t>(header.slot)].part.count;
+        peer.asked[static_cast<std::size_t>(header.slot)].request->refusal =
+            request.name() + ": another length than the key's on rank " + std::to_string(from) + "; expected " +
+            std::to_string(header.floats) + ", found " + std::to_string(found);
+        done(peer, header);
+        break;
+      }
+      case HeaderKind::leave:
+        ++left_;
+        break;
+    }
+  }
+  /// `known` is the length of the key's value where it is another one, else 0.
+  void answer(int to, const Header& request, long known) {
+    send(to,
+         {.kind = known != 0 ? HeaderKind::refused : HeaderKind::acknowledged, .slot = request.slot, .floats = known});
+  }
+  void answer_pulls() {
+    std::erase_if(pulls_, [&](const Pull& pull) {
+      const std::span<const float> value = shards_.pull(pull.from, pull.header);
+      if (value.data() == nullptr) return false;
+      Peer& peer = peers_[static_cast<std::size_t>(pull.from)];
+      if (length(value) != pull.header.floats) return answer(pull.from, pull.header, length(value)), true;
+      auto& copy = peer.answer[static_cast<std::size_t>(pull.header.slot - pushes_at_a_time)];
+      copy.assign(value.begin(), value.end());
+      send(pull.from, {.kind = HeaderKind::pulled, .slot = pull.header.slot});
+      transport_.send(pull.from, copy.data(), length(copy), next_sent(peer));
+      return true;
+    });
+  }
+  void done(Peer& peer, const Header& header) {
+    Slot& slot = peer.asked[static_cast<std::size_t>(header.slot)];
+    const std::shared_ptr<Request> request = std::move(slot.request);
+    slot.request = nullptr;
+    if (request->open.load(std::memory_order_relaxed) == 1) state_->pending.fetch_sub(1);
+    request->open.fetch_sub(1, std::memory_order_release);
+  }
+
+  struct Pull {
+    int from;
+    Header header;
+  };
+  static constexpr int spins = 400;
+
+  T transport_;
+  KeyValueOptions options_;
+  std::shared_ptr<detail::StoreState> state_ = std::make_shared<detail::StoreState>();
+  std::mutex mutex_;  // of the next four
+  std::vector<std::shared_ptr<Request>> submitted_;
+  std::map<int, long> pushes_of_;
+  bool leaving_ = false;
+  std::atomic<bool> has_submitted_{false};
+  detail::KeyValueShards shards_;
+  std::vector<Peer> peers_;
+  std::vector<std::shared_ptr<Request>> waiting_;
+  std::vector<Pull> pulls_;  // that cannot be answered yet
+  int left_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace tenet

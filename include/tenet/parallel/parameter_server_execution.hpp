@@ -1,0 +1,178 @@
+#pragma once
+
+#include <tenet/exec/buckets.hpp>
+#include <tenet/exec/execution.hpp>
+#include <tenet/parallel/key_value_store.hpp>
+#include <tenet/parallel/synchronisation.hpp>
+
+namespace tenet {
+
+/// A training step of a rank with parameter servers. The same interface as `Execution`; all ranks make one together.
+///
+/// Bulk-synchronous, it does the same as `DistributedExecution`. Else losses are those of the rank's own samples, and
+/// running statistics are its own.
+template <class Program, class Device, class Synchronisation, long bucket_bytes, Transport T>
+class ParameterServerExecution {
+ public:
+  using Kernels = typename Program::Kernels;
+  static constexpr auto plan = plan_buckets(Program::lowered, Program::slots, bucket_bytes / 4);
+
+  ParameterServerExecution(typename Kernels::Executor& executor, T transport)
+      : execution_(executor), store_(std::move(transport), options(*server_)) {
+    static_assert(Program::lowered.after_update > Program::lowered.first_update, "a training step");
+    static_assert(setting_count <= 8, "ParameterServer: the optimizer has more than 8 settings");
+  }
+
+  void set_scalars(const float* scalars, std::uint64_t seed) {
+    std::copy_n(scalars, setting_count, settings_.begin());
+    execution_.set_scalars(scalars, seed + static_cast<std::uint64_t>(store_.rank()) * 0xd1342543de82ef95u);
+  }
+  void bind(Arena arena, float* memory) {
+    execution_.bind(arena, memory);
+    bound_[static_cast<std::size_t>(arena)] = memory;
+  }
+  void give(int index, const void* input) { execution_.give(index, input); }
+  /// Where they have been changed by more than the last step, by a file that was read, those of rank 0 are the servers'
+  /// from now on; but not where ranks are at different steps.
+  void use_weights(std::uint64_t version) {
+    if (Synchronisation::in_rounds && version != version_ + 1) has_begun_ = false;
+    version_ = version;
+    execution_.use_weights(version);
+  }
+
+  void run(int batch) {
+    if (!has_begun_) begin();
+    execution_.begin(batch);
+    const auto weight = static_cast<float>(batch);
+    int done = Program::lowered.prepared_steps;
+    const auto run_until = [&](int step) {
+      if (step > done) execution_.run_steps(done, step);
+      done = std::max(done, step);
+    };
+    for (int b = 0; b < plan.count; ++b) {
+      run_until(plan.buckets[index(b)].ready);
+      pushes_[index(b)] = store_.push(b, part(Arena::gradients, b), {.weight = weight, .settings = settings_});
+    }
+    run_until(Program::lowered.first_update);
+    execution_.run_steps(Program::lowered.after_update, Program::lowered.used.steps);
+    for (int i = 0; i < Program::result_count; ++i) results_[index(i)] = *execution_.result(i);
+    // The last pushes are of the parameters that come first in the network.
+    for (int b = plan.count; b-- > 0;) pulls_[index(b)] = store_.pull(b, part(Arena::parameters, b), {.priority = b});
+    if constexpr (Synchronisation::in_rounds) {
+      agree_on(results_key, results(), weight);
+      if constexpr (Program::writes_buffers)  // rank 0's
+        agree_on(buffers_key, buffers(), store_.rank() == 0);
+    }
+    for (PendingRequest& request : pushes_) request.wait();
+    for (PendingRequest& request : pulls_) request.wait();
+  }
+
+  /// Waits until all ranks have come here; from then on all have the same parameters.
+  void synchronize() {
+    if (!has_begun_) begin();
+    store_.synchronize();
+    pull_all();
+    store_.synchronize();
+  }
+
+  const float* result(int i) const { return &results_[index(i)]; }
+  long memory_floats() const { return execution_.memory_floats(); }
+  KeyValueStore<T>& store() { return store_; }
+
+ private:
+  static constexpr int results_key = plan.count, buffers_key = plan.count + 1;
+  static constexpr std::size_t index(auto i) { return static_cast<std::size_t>(i); }
+
+  std::span<float> part(Arena arena, int b) {
+    const Bucket& bucket = plan.buckets[index(b)];
+    return {bound_[index(arena)] + bucket.first, index(bucket.floats)};
+  }
+
+  std::span<float> results() { return {results_.data(), index(Program::result_count)}; }
+  std::span<float> buffers() { return {bound_[index(Arena::buffers)], index(Program::slots.buffer_floats)}; }
+
+  void begin() {
+    if (store_.rank() == 0) {
+      for (int b = 0; b < plan.count; ++b) store_.assign(b, part(Arena::parameters, b)).wait();
+      store_.assign(results_key, results()).wait();
+      if (Program::slots.buffer_floats > 0) store_.assign(buffers_key, buffers()).wait();
+    }
+    pull_all();
+    has_begun_ = true;
+  }
+  void pull_all() {
+    for (int b = 0; b < plan.count; ++b) pulls_[index(b)] = store_.pull(b, part(Arena::parameters, b));
+    for (PendingRequest& request : pulls_) request.wait();
+  }
+
+  /// The weighted mean over all ranks.
+  void agree_on(int key, std::span<float> numbers, float weight) {
+    store_.push(key, numbers, {.weight = weight}).wait();
+    store_.pull(key, numbers).wait();
+  }
+
+  using One = Execution<Program, OneSampleNever>;
+
+  /// The optimizer of the parameters that lie on this rank: the program's update, with memory of its own. It runs on
+  /// the store's thread.
+  class Server {
+   public:
+    void update(const Pushed& pushed, std::span<float> value) {
+      detail::scale_floats(pushed.values.data(), 1 / pushed.weight, static_cast<long>(pushed.values.size()));
+      if (pushed.key >= plan.count) {  // a mean
+        std::copy(pushed.values.begin(), pushed.values.end(), value.begin());
+        return;
+      }
+      if (optimizer_ == nullptr) {
+        executor_ = make_executor<Device, Kernels>(1);
+        optimizer_ = std::make_unique<One>(*executor_);
+        states_.grow(state_count * Program::slots.parameter_floats);
+      }
+      const long first = plan.buckets[index(pushed.key)].first + pushed.first;
+      optimizer_->set_scalars(pushed.settings.data(), 0);
+      optimizer_->bind(Arena::parameters, value.data());
+      optimizer_->bind(Arena::gradients, pushed.values.data());
+      if (state_count > 0) optimizer_->bind(Arena::states, states_.data() + first);
+      optimizer_->prepare_update();
+      optimizer_->update(0, static_cast<long>(value.size()));
+    }
+
+   private:
+    std::unique_ptr<typename Kernels::Executor> executor_;
+    std::unique_ptr<One> optimizer_;
+    Buffer states_;  // as they lie for all parameters; those of others stay untouched
+  };
+
+  static KeyValueOptions options(Server& server) {
+    KeyValueOptions result{.consistency = Synchronisation::Consistency::consistency,
+                           .servers = Synchronisation::Place::servers()};
+    result.updater = [&server](const Pushed& pushed, std::span<float> value) { server.update(pushed, value); };
+    return result;
+  }
+
+  /// Numbers that change from step to step, and states for each parameter, of the optimizer.
+  static constexpr int setting_count = [] {
+    int count = 0;
+    for (const NumberEntry& entry : Program::numbers)
+      if (entry.source == Source::scalar && entry.index >= count) count = entry.index + 1;
+    return count;
+  }();
+  static constexpr int state_count = [] {
+    int count = 0;
+    for (const Output& output : Program::graph.outputs)
+      if (output.destination == Destination::state && output.index >= count) count = output.index + 1;
+    return count;
+  }();
+
+  One execution_;
+  std::array<float*, 8> bound_{};
+  std::array<float, 4> results_{};
+  std::array<float, setting_count> settings_{};
+  std::array<PendingRequest, static_cast<std::size_t>(plan.count)> pushes_, pulls_;
+  std::uint64_t version_ = 0;
+  bool has_begun_ = false;
+  std::unique_ptr<Server> server_ = std::make_unique<Server>();
+  KeyValueStore<T> store_;  // last: its thread uses the server
+};
+
+}  // namespace tenet

@@ -1,0 +1,209 @@
+#include "tenet/parallel/key_value_store.hpp"
+
+#include "../support/message.hpp"
+#include "../support/ranks.hpp"
+
+using namespace tenet;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Store = KeyValueStore<ThreadTransport>;
+
+void expect(bool holds, const char* what) {
+  if (!holds) throw Error(std::string("does not hold: ") + what);
+}
+std::vector<float> ramp(long floats, float from) {
+  std::vector<float> result(static_cast<std::size_t>(floats));
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = from + static_cast<float>(i % 97);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("what all ranks push in a round is added up, and all of them pull the same", "[key_value_store]") {
+  for (const int size : {1, 2, 3, 5})
+    for (const auto& servers : {std::vector<int>{}, std::vector<int>{0}, std::vector<int>{size - 1}}) {
+      CAPTURE(size, servers);
+      ranks::run_well(size, [&](ThreadTransport& transport) {
+        Store store(transport, {.servers = servers});
+        // Small values, and large ones that lie on all servers.
+        for (const int key : {0, 1, 2, 7}) {
+          const long floats = key == 7 ? 100'003 : 10 + key;
+          const std::vector<float> zero(static_cast<std::size_t>(floats));
+          if (store.rank() == 0) store.assign(key, zero).wait();
+          std::vector<float> found(static_cast<std::size_t>(floats), -1);
+          for (int step = 1; step <= 5; ++step) {
+            const auto mine = ramp(floats, static_cast<float>(step * (1 + store.rank())));
+            PendingRequest pushed = store.push(key, mine);
+            PendingRequest pulled = store.pull(key, found);
+            pushed.wait();
+            pulled.wait();
+            const auto ranks = static_cast<float>(size);
+            for (std::size_t i = 0; i < found.size(); ++i)
+              expect(
+                  found[i] == static_cast<float>(step) * ranks * (ranks + 1) / 2 + ranks * static_cast<float>(i % 97),
+                  "the sum");
+          }
+        }
+      });
+    }
+}
+
+TEST_CASE("without rounds every push counts at once, in whatever order", "[key_value_store]") {
+  std::atomic<long> updates{0};
+  ranks::run_well(3, [&](ThreadTransport& transport) {
+    Store store(transport, {.consistency = Consistency::asynchronous(),
+                            .servers = {1},
+                            .updater = [&](const Pushed& pushed, std::span<float> value) {
+                              ++updates;
+                              for (std::size_t i = 0; i < value.size(); ++i) value[i] += pushed.values[i];
+                            }});
+    const std::vector<float> zero(20), one(20, 1.0f);
+    std::vector<float> found(20);
+    if (store.rank() == 2) store.assign(5, zero).wait();
+    store.pull(5, found).wait();  // it exists
+    for (int step = 1; step <= 100; ++step) {
+      store.push(5, one, {.weight = 2}).wait();
+      store.pull(5, found).wait();
+      for (const float x : found) expect(x >= 2.0f * static_cast<float>(step) && x <= 600, "own pushes are there");
+    }
+    store.synchronize();
+    store.pull(5, found).wait();
+    for (const float x : found) expect(x == 600, "all pushes are there");
+  });
+  CHECK(updates == 300);
+}
+
+TEST_CASE("nobody is further ahead than the staleness allows", "[key_value_store]") {
+  for (const long bound : {0L, 1L, 3L}) {
+    CAPTURE(bound);
+    std::atomic<long> done[2]{}, worst{0}, seen{0};
+    ranks::run_well(2, [&](ThreadTransport& transport) {
+      Store store(transport, {.consistency = Consistency::bounded_staleness(bound), .servers = {0}});
+      const float one = 1;
+      float found = 0;
+      if (store.rank() == 0) store.assign(0, {&one, 1}).wait();
+      for (int step = 1; step <= 200; ++step) {
+        if (store.rank() == 1 && step % 50 == 0) std::this_thread::sleep_for(5ms);  // the slow one
+        ++done[store.rank()];
+        store.push(0, {&one, 1}).wait();
+        store.pull(0, {&found, 1}).wait();
+        // The other one has begun to push at least so many: what this one did, less the bound.
+        const long lead = done[store.rank()] - done[1 - store.rank()];
+        if (lead > worst) worst = lead;
+      }
+      store.synchronize();
+      if (store.rank() == 0) seen = store.largest_lead();
+    });
+    CHECK(worst <= bound);
+    CHECK(seen <= bound);
+    CHECK((bound == 0 || seen > 0));  // the quick one does run ahead
+  }
+}
+
+TEST_CASE("requests of a higher priority overtake those that wait, but none of their own key", "[key_value_store]") {
+  // The server takes two pushes at a time: behind the first large ones the others wait.
+  std::vector<int> order;
+  ranks::run_well(2, [&](ThreadTransport& transport) {
+    Store store(transport, {.consistency = Consistency::asynchronous(),
+                            .servers = {1},
+                            .updater = [&](const Pushed& pushed, std::span<float>) {
+                              order.push_back(pushed.key);
+                              std::this_thread::sleep_for(20ms);
+                            }});
+    if (store.rank() == 1) return store.synchronize();
+    const std::vector<float> values(10);
+    for (const int key : {1, 2, 3, 4, 5}) store.assign(key, values).wait();
+    std::vector<PendingRequest> all;
+    for (const int key : {1, 2, 3, 4}) all.push_back(store.push(key, values));
+    all.push_back(store.push(5, values, {.priority = 7}));
+    all.push_back(store.push(3, values, {.priority = 9}));
+    for (PendingRequest& request : all) request.wait();
+    store.synchronize();
+  });
+  REQUIRE(order.size() == 6);
+  const auto place = [&](int key, int from = 0) {
+    return std::find(order.begin() + from, order.end(), key) - order.begin();
+  };
+  CHECK(place(5) < place(4));
+  CHECK(place(3) < place(3, static_cast<int>(place(3)) + 1));
+}
+
+TEST_CASE("the updater is told of weights and settings, the reduction is the user's", "[key_value_store]") {
+  ranks::run_well(3, [&](ThreadTransport& transport) {
+    float weight = 0, setting = 0;
+    Store store(transport, {.servers = {0},
+                            .reduction =
+                                [](std::span<float> sum, std::span<const float> pushed) {
+                                  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = std::max(sum[i], pushed[i]);
+                                },
+                            .updater =
+                                [&](const Pushed& pushed, std::span<float> value) {
+                                  if (pushed.key < 0) return;
+                                  weight = pushed.weight;
+                                  setting = pushed.settings[1];
+                                  std::copy(pushed.values.begin(), pushed.values.end(), value.begin());
+                                }});
+    const float settings[]{0.5f, 0.25f};
+    const float mine = static_cast<float>(store.rank());
+    float found = -1;
+    if (store.rank() == 0) store.assign(0, {&found, 1}).wait();
+    store.push(0, {&mine, 1}, {.weight = 4, .settings = settings}).wait();
+    store.pull(0, {&found, 1}).wait();
+    expect(found == 8, "the largest of 0, 4 and 8");
+    store.synchronize();
+    if (store.rank() == 0) expect(weight == 12 && setting == 0.25f, "weights and settings");
+    const float many[9]{};
+    expect(message_of([&] { store.push(0, many, {.settings = many}); }) ==
+               "KeyValueStore::push: settings; expected at most 8, found 9",
+           "a bound of settings");
+    expect(message_of([&] {
+             store.pull(-1, {&found, 1});
+           }) == "KeyValueStore: key; expected not negative, found -1",
+           "the store's own keys");
+  });
+}
+
+TEST_CASE("what a store cannot do it says", "[key_value_store]") {
+  ranks::run_well(2, [&](ThreadTransport& transport) {
+    Store store(transport, {.servers = {1}, .limit = 200ms});
+    std::vector<float> ten(10), eleven(11);
+    if (store.rank() == 0) {
+      store.assign(3, ten).wait();
+      const auto message = [&](PendingRequest request) { return message_of([&] { request.wait(); }); };
+      expect(message(store.push(3, eleven)) ==
+                 "rank 0, push of key 3: another length than the key's on rank 1; expected 10, found 11",
+             "the length of a push");
+      expect(message(store.pull(3, eleven)) ==
+                 "rank 0, pull of key 3: another length than the key's on rank 1; expected 10, found 11",
+             "the length of a pull");
+    }
+    store.synchronize();
+  });
+  const auto messages = ranks::run(2, [&](ThreadTransport& transport) {
+    Store store(transport, {.servers = {1}, .limit = 200ms});
+    float value = 1;
+    if (store.rank() == 0) {
+      store.assign(3, {&value, 1}).wait();
+      store.push(3, {&value, 1}).wait();
+      store.pull(3, {&value, 1}).wait();  // the other one never pushes
+    }
+  });
+  CHECK(messages[0] ==
+        "rank 0, pull of key 3: waits for server 1, or for ranks that have still to push; expected within 0.2 s, found "
+        "no answer");
+  const auto wrong = ranks::run(1, [&](ThreadTransport& transport) { Store store(transport, {.servers = {1}}); });
+  CHECK(wrong[0] == "KeyValueStore: no such server; expected a rank from 0 to 0, found 1");
+}
+
+TEST_CASE("what ends the communication of a store comes out where its requests are waited for", "[key_value_store]") {
+  const auto messages = ranks::run(2, [&](ThreadTransport& transport) {
+    Store store(transport, {.servers = {1}});
+    float value = 1;
+    if (store.rank() == 1) throw Error("rank 1 has a fault");  // its store waits for the other one to leave
+    store.assign(0, {&value, 1}).wait();
+    store.push(0, {&value, 1}).wait();
+  });
+  CHECK(messages[1] == "rank 1 has a fault");
+}

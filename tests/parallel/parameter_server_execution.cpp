@@ -1,0 +1,57 @@
+#include "../support/training_ranks.hpp"
+#include "tenet/parallel/parameter_server.hpp"
+
+using namespace tenet;
+using networks::WholeRows;
+
+TEST_CASE("bulk-synchronous servers train as one device with all samples", "[parameter_server]") {
+  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
+  ranks::check_training<WholeRows, CrossEntropy, Sgd, Features<16>, Reference, ParameterServer<>>({5}, sgd);
+  ranks::check_training<WholeRows, MeanSquaredError, Sgd, Features<16>, Reference, ParameterServer<On<1>>,
+                        BucketBytes<4096>>({4, 1, 6}, sgd);
+  ranks::check_training<WholeRows, CrossEntropy, AdamW, Features<16>, Cpu<0, 1>, ParameterServer<Sharded>,
+                        BucketBytes<1>>({3, 2, 2, 1}, {.learning_rate = 0.01f});
+}
+
+namespace {
+
+/// Trains ranks with the same samples, and gives each one's losses and parameters at the end.
+template <class Consistency>
+struct Asynchronously {
+  using Rank = Trainer<WholeRows, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, Distributed<ThreadWorld>,
+                       ParameterServer<Sharded, Consistency>, BucketBytes<4096>>;
+  static constexpr auto floats = static_cast<std::size_t>(Weights<WholeRows>::table.parameter_floats);
+  std::vector<float> first, last;
+  std::vector<std::vector<float>> parameters;
+
+  Asynchronously(int ranks, int steps) : first(3), last(3), parameters(static_cast<std::size_t>(ranks)) {
+    const network::Samples<Rank> samples(24);
+    ranks::run_well(ranks, [&](ThreadTransport& transport) {
+      const ThreadWorld::Joined joined(transport);
+      const auto rank = static_cast<std::size_t>(transport.rank());
+      Rank trainer{{.learning_rate = 0.05f, .momentum = 0.5f}, 0};
+      for (int step = 0; step < steps; ++step) {
+        const float loss = trainer.step(samples.inputs.data(), samples.targets.data(), 24).loss;
+        if (step == 0) first[rank] = loss;
+        last[rank] = loss;
+      }
+      trainer.synchronize();
+      parameters[rank].assign(trainer.weights().parameters(), trainer.weights().parameters() + floats);
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("asynchronous servers train, and synchronize leaves the same parameters on all ranks", "[parameter_server]") {
+  const auto check = [](const auto& found) {
+    for (std::size_t rank = 0; rank < found.parameters.size(); ++rank) {
+      CHECK(found.last[rank] < 0.5f * found.first[rank]);
+      CHECK(found.parameters[rank] == found.parameters[0]);
+    }
+  };
+  check(Asynchronously<Asynchronous>(2, 120));
+  check(Asynchronously<BoundedStaleness<2>>(3, 120));
+  // Two ranks that take no turns make twice the updates of one.
+  CHECK(Asynchronously<Asynchronous>(2, 40).last[0] < Asynchronously<Asynchronous>(1, 40).last[0]);
+}

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <tenet/tenet.hpp>
+
+#include "network.hpp"
+#include "networks.hpp"
+#include "thread_world.hpp"
+
+namespace ranks {
+
+/// Ranks with samples of their own train as one device does with all of them. `parts` are the ranks' numbers of
+/// samples.
+template <class Net, class Loss, class Optimizer, class Input, class... Policies>
+void check_training(std::vector<int> parts, Optimizer optimizer) {
+  using One = tenet::Trainer<Net, Loss, Optimizer, Input, tenet::Reference>;
+  using Rank = tenet::Trainer<Net, Loss, Optimizer, Input, tenet::Distributed<ThreadWorld>, Policies...>;
+  constexpr auto floats = static_cast<std::size_t>(tenet::Weights<Net>::table.parameter_floats);
+  constexpr int steps = 4;
+  int all = 0;
+  for (const int part : parts) all += part;
+  CAPTURE(parts.size(), all);
+  const network::Samples<One> samples(all);
+  One one{optimizer, 0};
+  std::vector<float> losses;
+  for (int step = 0; step < steps; ++step)
+    losses.push_back(one.step(samples.inputs.data(), samples.targets.data(), all).loss);
+
+  std::vector<std::vector<float>> parameters(parts.size());
+  std::atomic<int> wrong{0};
+  run_well(static_cast<int>(parts.size()), [&](tenet::ThreadTransport& transport) {
+    const ThreadWorld::Joined joined(transport);
+    const auto rank = static_cast<std::size_t>(transport.rank());
+    int first = 0;
+    for (std::size_t r = 0; r < rank; ++r) first += parts[r];
+    // Another seed on every rank: they begin with what rank 0 has.
+    Rank trainer{optimizer, static_cast<std::uint64_t>(transport.rank())};
+    for (int step = 0; step < steps; ++step) {
+      const tenet::StepResult found = trainer.step(samples.inputs.data() + first * Input::size,
+                                                   samples.targets.data() + first * One::Target::size, parts[rank]);
+      const float expected = losses[static_cast<std::size_t>(step)];
+      wrong += !(std::fabs(found.loss - expected) <= 1e-4f * std::fabs(expected));
+    }
+    parameters[rank].assign(trainer.weights().parameters(), trainer.weights().parameters() + floats);
+  });
+  CHECK(wrong == 0);
+  double worst = 0, largest = 1e-30;
+  for (std::size_t i = 0; i < floats; ++i) {
+    const double expected = one.weights().parameters()[i];
+    worst = std::fmax(worst, std::fabs(parameters[0][i] - expected));
+    largest = std::fmax(largest, std::fabs(expected));
+  }
+  CHECK(worst < 1e-4 * largest);
+  for (const auto& of_rank : parameters) CHECK(of_rank == parameters[0]);  // to the bit
+}
+
+}  // namespace ranks
