@@ -8,6 +8,7 @@
 #include <tenet/train/policies.hpp>
 #include <tenet/train/programs.hpp>
 #include <tenet/train/progress.hpp>
+#include <tenet/train/step_queue.hpp>
 #include <tenet/train/summary.hpp>
 #include <tenet/train/weights.hpp>
 
@@ -77,35 +78,48 @@ struct TrainerOf {
   Optimizer optimizer_{};
   std::uint64_t seed_ = 0;
 
-  /// Everything else; not to be given.
+  /// Everything else; not to be given. Queued steps work with it on another thread: it stays where it is when the
+  /// trainer is moved, and `state()` is the way to it.
   class State {
    public:
-    [[gnu::noinline]] explicit State(std::uint64_t seed) : weights(seed) {}
+    [[gnu::noinline]] explicit State(std::uint64_t seed_of_weights) : seed(seed_of_weights), weights(seed) {}
 
    private:
     friend TrainerOf;
+    std::uint64_t seed;
     float factor = 1.0f;
     typename Chosen::Devices devices;
     Weights<Net> weights;
     Buffer gradients{keeps_gradients ? Weights<Net>::table.parameter_floats : 0};
     Buffer states{Optimizer::state_count * Weights<Net>::table.parameter_floats};
     std::shared_ptr<void> training, evaluating, predicting;  // Execution<…>, compiled where it is run
+    QueueLimits queue_limits{.tasks = 16};
+    std::unique_ptr<QueuedSteps> queued;  // last: its steps run before the rest ends
   };
-  State state_{seed_};
+  std::unique_ptr<State> state_ = std::make_unique<State>(seed_);
 
   /// One step on a batch: inputs of `batch` samples one after the other, targets likewise.
   StepResult step(const InputElement* inputs, const TargetElement* targets, int batch) {
     check(targets, batch);
-    auto& execution = prepared<Training>(state_.training);
-    state_.weights.count_step();
-    Optimizer now = optimizer_;
-    now.learning_rate *= state_.factor;
-    const auto scalars = now.scalars(state_.weights.steps());
-    execution.set_scalars(scalars.data(),
-                          seed_ * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(state_.weights.steps()));
-    give(execution, inputs, targets);
-    execution.run(batch);
-    return result_of(execution);
+    return run_step(state(), optimizer_now(), inputs, targets, batch);
+  }
+
+  /// The same step on a thread of its own, behind those that wait there: it returns at once, unless the queue is full.
+  /// The batch is copied; the optimizer's settings are those of now. All else that needs the weights waits for it.
+  PendingStep step_async(const InputElement* inputs, const TargetElement* targets, int batch) {
+    check(targets, batch);
+    const auto samples = static_cast<std::size_t>(batch);
+    return queue().submit(optimizer_now(), std::as_bytes(std::span(inputs, samples * Input::size)),
+                          std::as_bytes(std::span(targets, samples * Target::size)), batch);
+  }
+  /// Waits for the queued steps. Throws an `Error` for the first that has failed, which says what step it was; those
+  /// behind it have been skipped.
+  void synchronize() { state(); }
+  /// How many steps, and bytes of batches, are queued at most before `step_async` waits; from the next one on.
+  void queue_limits(QueueLimits limits) {
+    if (limits.tasks <= 0) fail("Trainer", "queue_limits: tasks", "at least one", limits.tasks);
+    state().queued.reset();
+    state_->queue_limits = limits;
   }
 
   /// Pointers to other element types are a mistake.
@@ -115,6 +129,10 @@ struct TrainerOf {
                   "the element types of inputs or targets do not fit: inputs are float, or std::int32_t for Tokens; "
                   "targets are std::int32_t labels for CrossEntropy, float for MeanSquaredError: convert them");
     return {};
+  }
+  template <class Inputs, class Targets>
+  PendingStep step_async(const Inputs* inputs, const Targets* targets, int batch) {
+    return step(inputs, targets, batch), PendingStep();
   }
 
   /// Trains for some epochs; each reads the loader once. Ctrl-C ends it after the step that is under way.
@@ -129,14 +147,14 @@ struct TrainerOf {
     const struct Reset {  // also where a callback throws
       float& factor;
       ~Reset() { factor = 1.0f; }
-    } reset{state_.factor};
+    } reset{state().factor};
     Progress progress(options.progress, options.epochs, loader.size());
     long step = 0;
     for (int epoch = 0; epoch < options.epochs && !report.interrupted; ++epoch) {
       const auto begin = std::chrono::steady_clock::now();
       EpochReport done{epoch + 1, 0, 0, 0, 0};
       for (const Batch& batch : loader.epoch(epoch)) {
-        state_.factor = options.schedule ? options.schedule({step, options.epochs * loader.size(), epoch}) : 1.0f;
+        state_->factor = options.schedule ? options.schedule({step, options.epochs * loader.size(), epoch}) : 1.0f;
         const StepResult result = this->step(static_cast<const InputElement*>(batch.input),
                                              static_cast<const TargetElement*>(batch.target), batch.size);
         done.loss += result.loss * batch.size;
@@ -169,7 +187,7 @@ struct TrainerOf {
                   "std::int32_t labels for CrossEntropy, float for MeanSquaredError: use another data set or loss");
     check(loader);
     Evaluation total{0, 0, 0};
-    auto& execution = prepared<Evaluating>(state_.evaluating);
+    auto& execution = prepared<Evaluating>(state(), state_->evaluating);
     for (const Batch& batch : loader.epoch(0)) {
       const auto* const targets = static_cast<const TargetElement*>(batch.target);
       check(targets, batch.size);
@@ -187,17 +205,18 @@ struct TrainerOf {
 
   /// The network's output for a batch, in evaluation mode; valid until the next run.
   std::span<const float> predict(const InputElement* inputs, int batch) {
-    auto& execution = prepared<Predicting>(state_.predicting);
+    auto& execution = prepared<Predicting>(state(), state_->predicting);
     give(execution, inputs, nullptr);
     execution.run(batch);
     return {execution.result(0), static_cast<std::size_t>(Output::size * batch)};
   }
 
   /// Parameters and buffers to and from a safetensors file, under PyTorch's names.
-  void save(const std::string& path) { state_.weights.save(path); }
-  void load(const std::string& path) { state_.weights.load(path); }
+  void save(const std::string& path) { state().weights.save(path); }
+  void load(const std::string& path) { state().weights.load(path); }
 
-  Weights<Net>& weights() { return state_.weights; }
+  /// Good until the next queued step: it changes them at its own time.
+  Weights<Net>& weights() { return state().weights; }
   Optimizer& optimizer() { return optimizer_; }
   /// The gradient of one parameter, by its name, as the last step found it.
   std::span<const float> gradient(const std::string& name) {
@@ -210,7 +229,7 @@ struct TrainerOf {
     return collected_gradients();
   }
   /// The device's; of several, the first one's.
-  typename Kernels::Executor& executor() { return state_.devices.executor(); }
+  typename Kernels::Executor& executor() { return state().devices.executor(); }
 
   /// The network's layers, and the plans of training step and evaluation; memory for a batch of one.
   std::string summary() {
@@ -221,7 +240,7 @@ struct TrainerOf {
            detail::megabytes((1 + keeps_gradients + Optimizer::state_count) * Training::slots.parameter_floats) +
            ")\n" + detail::plan_text<Training>("training step") + detail::plan_text<Evaluating>("evaluation") +
            detail::synchronisation_text<Chosen, Training>() +
-           detail::device_text<Device>(state_.devices.executor(), Chosen::Strategy::replicas);
+           detail::device_text<Device>(state().devices.executor(), Chosen::Strategy::replicas);
   }
 
   /// The graph of the training step in Graphviz' language.
@@ -229,29 +248,79 @@ struct TrainerOf {
 
   /// Floats held for activations and values without a batch by the training program: its plan, times the batch.
   long activation_floats() const {
-    return state_.training ? static_cast<const ExecutionOf<Training>*>(state_.training.get())->memory_floats() : 0;
+    const auto& training = state().training;
+    return training ? static_cast<const ExecutionOf<Training>*>(training.get())->memory_floats() : 0;
   }
 
  private:
+  /// What queued steps change: waits for them, and throws if one has failed.
+  State& state() const {
+    if (state_->queued != nullptr) state_->queued->synchronize();
+    return *state_;
+  }
+
+  /// The optimizer with the learning rate that a schedule has made of its own.
+  Optimizer optimizer_now() const {
+    Optimizer now = optimizer_;
+    now.learning_rate *= state_->factor;
+    return now;
+  }
+
+  static StepResult run_step(State& state, const Optimizer& optimizer, const InputElement* inputs,
+                             const TargetElement* targets, int batch) {
+    auto& execution = prepared<Training>(state, state.training);
+    state.weights.count_step();
+    const auto scalars = optimizer.scalars(state.weights.steps());
+    execution.set_scalars(scalars.data(),
+                          state.seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(state.weights.steps()));
+    give(execution, inputs, targets);
+    execution.run(batch);
+    return result_of(execution);
+  }
+
+  /// A step on the queue's thread.
+  struct QueuedStep {
+    State* state;
+    StepResult operator()(const Optimizer& optimizer, const void* inputs, const void* targets, int batch) const {
+      const long number = state->weights.steps() + 1;
+      try {
+        return run_step(*state, optimizer, static_cast<const InputElement*>(inputs),
+                        static_cast<const TargetElement*>(targets), batch);
+      } catch (...) {
+        detail::fail_step(number);
+      }
+    }
+  };
+
+  auto& queue() {
+    using Queue = StepQueue<Optimizer, QueuedStep>;
+    if (state_->queued == nullptr) {
+      prepared<Training>(*state_, state_->training);  // by this thread: ranks meet while it is made
+      state_->queued = std::make_unique<Queue>(state_->queue_limits, QueuedStep{state_.get()});
+    }
+    return static_cast<Queue&>(*state_->queued);
+  }
+
   template <class P>
-  ExecutionOf<P>& prepared(std::shared_ptr<void>& kept) {
+  static ExecutionOf<P>& prepared(State& state, std::shared_ptr<void>& kept) {
     if (!kept) {
-      auto made = std::make_shared<ExecutionOf<P>>(state_.devices);
-      made->bind(Arena::parameters, state_.weights.parameters());
-      made->bind(Arena::gradients, state_.gradients.data());
-      made->bind(Arena::buffers, state_.weights.buffers());
-      made->bind(Arena::states, state_.states.data());
+      auto made = std::make_shared<ExecutionOf<P>>(state.devices);
+      made->bind(Arena::parameters, state.weights.parameters());
+      made->bind(Arena::gradients, state.gradients.data());
+      made->bind(Arena::buffers, state.weights.buffers());
+      made->bind(Arena::states, state.states.data());
       kept = std::move(made);
     }
     auto& execution = *static_cast<ExecutionOf<P>*>(kept.get());
-    execution.use_weights(state_.weights.version());
+    execution.use_weights(state.weights.version());
     return execution;
   }
 
   const float* collected_gradients() {
+    State& found = state();
     if constexpr (Chosen::Strategy::replicas > 1)
-      if (state_.training) static_cast<ExecutionOf<Training>*>(state_.training.get())->collect_gradients();
-    return state_.gradients.data();
+      if (found.training) static_cast<ExecutionOf<Training>*>(found.training.get())->collect_gradients();
+    return found.gradients.data();
   }
 
   template <class Running>
@@ -305,6 +374,9 @@ template <class Net, class Optimizer>
 struct BrokenTrainer {
   explicit BrokenTrainer(Optimizer = {}, std::uint64_t = 0) {}
   StepResult step(const auto&, const auto&, int) { return {}; }
+  PendingStep step_async(const auto&, const auto&, int) { return {}; }
+  void synchronize() {}
+  void queue_limits(QueueLimits) {}
   FitReport fit(const auto&, const FitOptions& = {}) { return {}; }
   Evaluation evaluate(const auto&) { return {}; }
   std::span<const float> predict(const auto&, int) { return {}; }
