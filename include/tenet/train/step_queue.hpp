@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <tenet/core/buffer.hpp>
 #include <tenet/exec/device_queue.hpp>
 #include <tenet/train/pending_step.hpp>
+#include <utility>
 #include <vector>
 
 namespace tenet {
