@@ -78,14 +78,10 @@ struct TrainerOf {
   Optimizer optimizer_{};
   std::uint64_t seed_ = 0;
 
-  /// Everything else; not to be given. Queued steps work with it on another thread: it stays where it is when the
-  /// trainer is moved, and `state()` is the way to it.
-  class State {
-   public:
+  /// Everything else.
+  struct State {
     [[gnu::noinline]] explicit State(std::uint64_t seed_of_weights) : seed(seed_of_weights), weights(seed) {}
 
-   private:
-    friend TrainerOf;
     std::uint64_t seed;
     float factor = 1.0f;
     typename Chosen::Devices devices;
@@ -96,7 +92,20 @@ struct TrainerOf {
     QueueLimits queue_limits{.tasks = 16};
     std::unique_ptr<QueuedSteps> queued;  // last: its steps run before the rest ends
   };
-  std::unique_ptr<State> state_ = std::make_unique<State>(seed_);
+  /// Queued steps work with the state on another thread, so it stays where it is when the trainer is moved.
+  class KeptState {
+   public:
+    explicit KeptState(std::uint64_t seed) : kept_(std::make_unique<State>(seed)) {}
+    KeptState(KeptState&&) = default;
+    KeptState& operator=(KeptState&&) = default;
+    [[gnu::noinline]] ~KeptState() {}  // inlined, it lets g++ 12 warn where a trainer is a member of an aggregate
+    State& operator*() const { return *kept_; }
+    State* operator->() const { return kept_.get(); }
+
+   private:
+    std::unique_ptr<State> kept_;
+  };
+  KeptState state_{seed_};  ///< not to be given; `state()` is the way to it
 
   /// One step on a batch: inputs of `batch` samples one after the other, targets likewise.
   StepResult step(const InputElement* inputs, const TargetElement* targets, int batch) {
@@ -187,7 +196,7 @@ struct TrainerOf {
                   "std::int32_t labels for CrossEntropy, float for MeanSquaredError: use another data set or loss");
     check(loader);
     Evaluation total{0, 0, 0};
-    auto& execution = prepared<Evaluating>(state(), state_->evaluating);
+    auto& execution = prepared<Evaluating>(state(), &State::evaluating);
     for (const Batch& batch : loader.epoch(0)) {
       const auto* const targets = static_cast<const TargetElement*>(batch.target);
       check(targets, batch.size);
@@ -205,7 +214,7 @@ struct TrainerOf {
 
   /// The network's output for a batch, in evaluation mode; valid until the next run.
   std::span<const float> predict(const InputElement* inputs, int batch) {
-    auto& execution = prepared<Predicting>(state(), state_->predicting);
+    auto& execution = prepared<Predicting>(state(), &State::predicting);
     give(execution, inputs, nullptr);
     execution.run(batch);
     return {execution.result(0), static_cast<std::size_t>(Output::size * batch)};
@@ -268,7 +277,7 @@ struct TrainerOf {
 
   static StepResult run_step(State& state, const Optimizer& optimizer, const InputElement* inputs,
                              const TargetElement* targets, int batch) {
-    auto& execution = prepared<Training>(state, state.training);
+    auto& execution = prepared<Training>(state, &State::training);
     state.weights.count_step();
     const auto scalars = optimizer.scalars(state.weights.steps());
     execution.set_scalars(scalars.data(),
@@ -295,14 +304,15 @@ struct TrainerOf {
   auto& queue() {
     using Queue = StepQueue<Optimizer, QueuedStep>;
     if (state_->queued == nullptr) {
-      prepared<Training>(*state_, state_->training);  // by this thread: ranks meet while it is made
-      state_->queued = std::make_unique<Queue>(state_->queue_limits, QueuedStep{state_.get()});
+      prepared<Training>(*state_, &State::training);  // by this thread: ranks meet while it is made
+      state_->queued = std::make_unique<Queue>(state_->queue_limits, QueuedStep{&*state_});
     }
     return static_cast<Queue&>(*state_->queued);
   }
 
   template <class P>
-  static ExecutionOf<P>& prepared(State& state, std::shared_ptr<void>& kept) {
+  static ExecutionOf<P>& prepared(State& state, std::shared_ptr<void> State::*member) {
+    std::shared_ptr<void>& kept = state.*member;
     if (!kept) {
       auto made = std::make_shared<ExecutionOf<P>>(state.devices);
       made->bind(Arena::parameters, state.weights.parameters());
