@@ -61,8 +61,9 @@ TEST_CASE("an outcome is held by its queue and its pending step, whoever goes fi
 
 TEST_CASE("a pending step of no step is an error", "[pending_step]") {
   const PendingStep none;
-  CHECK(message_of([&] { none.get(); }) == "PendingStep: it belongs to no step; expected what step_async has returned, "
-                                           "found none");
+  CHECK(message_of([&] { none.get(); }) ==
+        "PendingStep: it belongs to no step; expected what step_async has returned, "
+        "found none");
   CHECK_FALSE(message_of([&] { none.ready(); }).empty());
 }
 

@@ -85,7 +85,8 @@ class StepQueue final : public QueuedSteps {
     detail::StepOutcome& outcome = *place.outcome;
     if (failure_ == nullptr) {
       try {
-        outcome.result = run_(place.settings, static_cast<const void*>(place.memory.data()), place.targets, place.batch);
+        outcome.result =
+            run_(place.settings, static_cast<const void*>(place.memory.data()), place.targets, place.batch);
       } catch (...) {
         failure_ = std::current_exception();
       }
@@ -111,8 +112,8 @@ class StepQueue final : public QueuedSteps {
   }
   static bool is_free(const std::unique_ptr<Place>& place) { return place->is_free.load(std::memory_order_acquire); }
 
-  /// The outcome that has served longest, if nobody holds it any longer. Where the next few are still held, there is one
-  /// more: results that somebody keeps are kept.
+  /// The outcome that has served longest, if nobody holds it any longer. Where the next few are still held, there is
+  /// one more: results that somebody keeps are kept.
   detail::StepOutcome& free_outcome() {
     for (std::size_t tries = 0; tries < std::min<std::size_t>(outcomes_.size(), 8); ++tries) {
       next_outcome_ = (next_outcome_ + 1) % outcomes_.size();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <tenet/data/data_loader.hpp>
+#include <tenet/train/batch_checks.hpp>
 #include <tenet/train/fit_options.hpp>
 #include <tenet/train/interrupt.hpp>
 #include <tenet/train/policies.hpp>
@@ -16,40 +17,11 @@ namespace tenet {
 
 namespace detail {
 
-[[noreturn, gnu::cold]] inline void fail_batch(int batch) { fail("Trainer", "batch", "at least one sample", batch); }
-[[noreturn, gnu::cold]] inline void fail_label(long sample, int classes, int found) {
-  fail("Trainer", "label of sample " + std::to_string(sample) + " of the batch", "0 to " + std::to_string(classes - 1),
-       std::to_string(found));
-}
-
 /// FitOptions; named in this way so that g++ does not list the whole function where an option is misspelt.
 template <class Loader>
 struct FitOptionsFor {
   using type = FitOptions;
 };
-
-/// The element types of inputs and targets; void where they are not known before the run.
-template <class Input, class Target>
-struct Elements {
-  template <class Wanted, class Found>
-  static constexpr bool same = std::is_void_v<Found> || std::is_same_v<Wanted, Found>;
-  template <class WantedInput, class WantedTarget>
-  static constexpr bool fit = same<WantedInput, Input> && same<WantedTarget, Target>;
-};
-
-template <class Data>
-constexpr auto elements_of() {
-  if constexpr (requires {
-                  typename Data::Input;
-                  typename Data::Target;
-                })
-    return Elements<typename Data::Input, typename Data::Target>{};
-  else
-    return Elements<void, void>{};
-}
-/// Those of a loader's data set.
-template <class Loader>
-using ElementsOfLoader = decltype(elements_of<std::remove_cvref_t<decltype(std::declval<Loader&>().dataset())>>());
 
 }  // namespace detail
 
@@ -140,8 +112,11 @@ struct TrainerOf {
     return {};
   }
   template <class Inputs, class Targets>
-  PendingStep step_async(const Inputs* inputs, const Targets* targets, int batch) {
-    return step(inputs, targets, batch), PendingStep();
+  PendingStep step_async(const Inputs*, const Targets*, int) {
+    static_assert(detail::Elements<Inputs, Targets>::template fit<InputElement, TargetElement>,
+                  "the element types of inputs or targets do not fit: inputs are float, or std::int32_t for Tokens; "
+                  "targets are std::int32_t labels for CrossEntropy, float for MeanSquaredError: convert them");
+    return {};
   }
 
   /// Trains for some epochs; each reads the loader once. Ctrl-C ends it after the step that is under way.
@@ -150,7 +125,7 @@ struct TrainerOf {
     static_assert(detail::ElementsOfLoader<Loader>::template fit<InputElement, TargetElement>,
                   "the data set's element types do not fit: inputs are float, or std::int32_t for Tokens; targets are "
                   "std::int32_t labels for CrossEntropy, float for MeanSquaredError: use another data set or loss");
-    check(loader);
+    detail::check_layout(loader.layout(), Input::info, Target::info);
     FitReport report;
     const InterruptGuard guard;
     const struct Reset {  // also where a callback throws
@@ -194,7 +169,7 @@ struct TrainerOf {
     static_assert(detail::ElementsOfLoader<Loader>::template fit<InputElement, TargetElement>,
                   "the data set's element types do not fit: inputs are float, or std::int32_t for Tokens; targets are "
                   "std::int32_t labels for CrossEntropy, float for MeanSquaredError: use another data set or loss");
-    check(loader);
+    detail::check_layout(loader.layout(), Input::info, Target::info);
     Evaluation total{0, 0, 0};
     auto& execution = prepared<Evaluating>(state(), &State::evaluating);
     for (const Batch& batch : loader.epoch(0)) {
@@ -349,31 +324,8 @@ struct TrainerOf {
   /// Integer targets are classes: each must be one.
   static void check(const TargetElement* targets, int batch) {
     if (batch <= 0) detail::fail_batch(batch);
-    if constexpr (std::is_same_v<TargetElement, std::int32_t>) {
-      constexpr int classes = Output::info.extents[Output::rank - 1];
-      for (long i = 0; i < Target::size * batch; ++i)
-        if (targets[i] < 0 || targets[i] >= classes) detail::fail_label(i / Target::size, classes, targets[i]);
-    }
-  }
-
-  template <class Data, class Order>
-  [[gnu::noinline]] static void check(const DataLoader<Data, Order>& loader) {
-    const SampleLayout& layout = loader.layout();
-    const auto compare = [](const char* what, const TensorInfo& expected, DataKind kind,
-                            const std::vector<int>& extents) {
-      const std::vector<int> wanted(expected.extents, expected.extents + expected.rank);
-      const DataKind wanted_kind = expected.dtype == DType::float32 ? DataKind::float32 : DataKind::int32;
-      const auto text = [](DataKind k, const std::vector<int>& e) {
-        std::string result = name_of(k);
-        for (const int extent : e) result += " x " + std::to_string(extent);
-        return result;
-      };
-      if (kind != wanted_kind || extents != wanted)
-        fail("Trainer", std::string("the data set's ") + what + " do not fit the network", text(wanted_kind, wanted),
-             text(kind, extents));
-    };
-    compare("inputs", Input::info, layout.input_kind, layout.input_extents);
-    compare("targets", Target::info, layout.target_kind, layout.target_extents);
+    if constexpr (std::is_same_v<TargetElement, std::int32_t>)
+      detail::check_labels(targets, batch, Target::size, Output::info.extents[Output::rank - 1]);
   }
 };
 
