@@ -1,5 +1,5 @@
 """Data parallelism on two cores: steps on two logical devices beside PyTorch's DistributedDataParallel, and all_reduce
-beside Open MPI's and gloo's."""
+beside Open MPI's and gloo's. And steps on one core that are queued by a front end on another."""
 from __future__ import annotations
 
 import pathlib
@@ -44,6 +44,19 @@ def steps(name: str, batch: int) -> tuple[dict[str, float], dict]:
     return best, peer
 
 
+def asynchronous() -> list[Row]:
+    """n steps, queued, over t1 + n * t2 + t3: times of preparing a batch, training on it, and taking the result."""
+    rows = []
+    program = build("bench_parallel_ours_asynchronous") / "bench_parallel_ours_asynchronous"
+    for name, found in run_json(program).items():  # the program has checked that both ways give the same bits
+        bound = found["t1"] + found["steps"] * found["t2"] + found["t3"]
+        rows.append(Row(f"{name}, asynchronous: {found['steps']} steps over t1 + n*t2 + t3", "times",
+                        found["queued"] / bound, {}, 1.05 if found["t2"] > 1e-4 else None))
+        rows.append(Row(f"{name}, one after the other over asynchronous", "times", found["alone"] / found["queued"], {},
+                        higher_is_better=True))
+    return rows
+
+
 def text(size: int) -> str:
     return f"{size / 1024:g} KB" if size < 1 << 20 else f"{size / (1 << 20):.3g} MB"
 
@@ -65,6 +78,8 @@ def main() -> int:
         for case, name in (("direct", ""), ("ring", ", Ring")):
             rows.append(Row(f"{label}, batch 256, what synchronising two devices adds{name}", "us",
                             (ours[case] - ours["half"]) * 1e6, alone, 30 if case == "direct" else None))
+
+    rows += asynchronous()
 
     programs = build("bench_parallel_ours_threads_all_reduce", "bench_parallel_ours_mpi_all_reduce")
     threads: dict[str, float] = {}

@@ -115,6 +115,26 @@ TEST_CASE("a step or a prediction allocates nothing after the first") {
   check_allocations<networks::Transformer, Tokens<12>, AdamW, 1>();
 }
 
+TEST_CASE("queued steps allocate nothing after the first") {
+  using Trainer = tenet::Trainer<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, Cpu<0, 2>>;
+  constexpr int batch = 6;
+  Trainer trainer;
+  const auto inputs = law::sample<float>(784 * batch, 1, {});
+  const auto labels = law::sample<std::int32_t>(batch, 2, {.token_limit = 10});
+  trainer.queue_limits({.tasks = 4});
+  std::vector<PendingStep> kept(10);
+  // The front end runs ahead, drops some of the results, keeps others and takes them late.
+  const auto train = [&] {
+    for (std::size_t step = 0; step < 60; ++step) {
+      PendingStep pending = trainer.step_async(inputs.data(), labels.data(), step % 7 == 0 ? batch - 1 : batch);
+      if (step % 3 != 0) kept[step % kept.size()] = std::move(pending);
+    }
+    trainer.synchronize();
+  };
+  CHECK(allocations(train) > 0);
+  CHECK(allocations(train) == 0);
+}
+
 TEST_CASE("evaluation steps allocate nothing after the first batch") {
   // The loader's memory is its own; within one epoch all batches behind the first are to cost nothing.
   Trainer<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, Cpu<0, 2>> trainer;

@@ -73,6 +73,27 @@ TEST_CASE("whoever submits goes on at once, until the queue is full", "[device_q
   CHECK(submitted == 4);
 }
 
+TEST_CASE("whoever has waited for room submits at once", "[device_queue]") {
+  std::atomic<bool> open{false};
+  std::atomic<int> rooms{0};
+  DeviceQueue queue({.tasks = 3, .bytes = 100});
+  const auto wait = [&] {
+    while (!open) std::this_thread::sleep_for(1ms);
+  };
+  queue.wait_for_room(500);  // nothing is queued
+  queue.submit(wait, 60);
+  queue.wait_for_room(40);
+  std::thread other([&] {
+    queue.wait_for_room(41);
+    rooms = queue.waiting() == 0 ? 1 : -1;
+  });
+  std::this_thread::sleep_for(20ms);
+  CHECK(rooms == 0);
+  open = true;
+  other.join();
+  CHECK(rooms == 1);
+}
+
 TEST_CASE("what a task keeps alive ends with it", "[device_queue]") {
   DeviceQueue queue;
   const auto kept = std::make_shared<int>(1);

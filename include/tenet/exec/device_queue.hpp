@@ -42,12 +42,16 @@ class DeviceQueue {
     thread_.join();
   }
 
-  /// Adds a task; waits while the queue is full. `bytes` is what it keeps alive until it has run.
-  void submit(Task task, long bytes = 0) {
+  /// Waits until a task that keeps so many bytes alive can be added at once.
+  void wait_for_room(long bytes = 0) {
     wait_while([&] {
       return waiting() >= limits_.tasks ||
              (waiting() > 0 && bytes_.load(std::memory_order_relaxed) + bytes > limits_.bytes);
     });
+  }
+  /// Adds a task; waits while the queue is full. `bytes` is what it keeps alive until it has run.
+  void submit(Task task, long bytes = 0) {
+    wait_for_room(bytes);
     const unsigned number = submitted_.load(std::memory_order_relaxed);
     slot(number) = {std::move(task), bytes};
     bytes_.fetch_add(bytes, std::memory_order_relaxed);

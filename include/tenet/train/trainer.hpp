@@ -3,11 +3,13 @@
 #include <chrono>
 #include <memory>
 #include <tenet/data/data_loader.hpp>
+#include <tenet/train/batch_checks.hpp>
 #include <tenet/train/fit_options.hpp>
 #include <tenet/train/interrupt.hpp>
 #include <tenet/train/policies.hpp>
 #include <tenet/train/programs.hpp>
 #include <tenet/train/progress.hpp>
+#include <tenet/train/step_queue.hpp>
 #include <tenet/train/summary.hpp>
 #include <tenet/train/weights.hpp>
 
@@ -15,40 +17,11 @@ namespace tenet {
 
 namespace detail {
 
-[[noreturn, gnu::cold]] inline void fail_batch(int batch) { fail("Trainer", "batch", "at least one sample", batch); }
-[[noreturn, gnu::cold]] inline void fail_label(long sample, int classes, int found) {
-  fail("Trainer", "label of sample " + std::to_string(sample) + " of the batch", "0 to " + std::to_string(classes - 1),
-       std::to_string(found));
-}
-
 /// FitOptions; named in this way so that g++ does not list the whole function where an option is misspelt.
 template <class Loader>
 struct FitOptionsFor {
   using type = FitOptions;
 };
-
-/// The element types of inputs and targets; void where they are not known before the run.
-template <class Input, class Target>
-struct Elements {
-  template <class Wanted, class Found>
-  static constexpr bool same = std::is_void_v<Found> || std::is_same_v<Wanted, Found>;
-  template <class WantedInput, class WantedTarget>
-  static constexpr bool fit = same<WantedInput, Input> && same<WantedTarget, Target>;
-};
-
-template <class Data>
-constexpr auto elements_of() {
-  if constexpr (requires {
-                  typename Data::Input;
-                  typename Data::Target;
-                })
-    return Elements<typename Data::Input, typename Data::Target>{};
-  else
-    return Elements<void, void>{};
-}
-/// Those of a loader's data set.
-template <class Loader>
-using ElementsOfLoader = decltype(elements_of<std::remove_cvref_t<decltype(std::declval<Loader&>().dataset())>>());
 
 }  // namespace detail
 
@@ -77,40 +50,69 @@ struct TrainerOf {
   Optimizer optimizer_{};
   std::uint64_t seed_ = 0;
 
-  /// Everything else; not to be given.
-  class State {
-   public:
-    [[gnu::noinline]] explicit State(std::uint64_t seed) : weights(seed) {}
+  /// Everything else.
+  struct State {
+    [[gnu::noinline]] explicit State(std::uint64_t seed_of_weights) : seed(seed_of_weights), weights(seed) {}
 
-   private:
-    friend TrainerOf;
+    std::uint64_t seed;
     float factor = 1.0f;
     typename Chosen::Devices devices;
     Weights<Net> weights;
     Buffer gradients{keeps_gradients ? Weights<Net>::table.parameter_floats : 0};
     Buffer states{Optimizer::state_count * Weights<Net>::table.parameter_floats};
     std::shared_ptr<void> training, evaluating, predicting;  // Execution<…>, compiled where it is run
+    QueueLimits queue_limits{.tasks = 16};
+    std::unique_ptr<QueuedSteps> queued;  // last: its steps run before the rest ends
   };
-  State state_{seed_};
+  /// Queued steps work with the state on another thread, so it stays where it is when the trainer is moved.
+  class KeptState {
+   public:
+    explicit KeptState(std::uint64_t seed) : kept_(std::make_unique<State>(seed)) {}
+    KeptState(KeptState&&) = default;
+    KeptState& operator=(KeptState&&) = default;
+    [[gnu::noinline]] ~KeptState() {}  // inlined, it lets g++ 12 warn where a trainer is a member of an aggregate
+    State& operator*() const { return *kept_; }
+    State* operator->() const { return kept_.get(); }
+
+   private:
+    std::unique_ptr<State> kept_;
+  };
+  KeptState state_{seed_};  ///< not to be given; `state()` is the way to it
 
   /// One step on a batch: inputs of `batch` samples one after the other, targets likewise.
   StepResult step(const InputElement* inputs, const TargetElement* targets, int batch) {
     check(targets, batch);
-    auto& execution = prepared<Training>(state_.training);
-    state_.weights.count_step();
-    Optimizer now = optimizer_;
-    now.learning_rate *= state_.factor;
-    const auto scalars = now.scalars(state_.weights.steps());
-    execution.set_scalars(scalars.data(),
-                          seed_ * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(state_.weights.steps()));
-    give(execution, inputs, targets);
-    execution.run(batch);
-    return result_of(execution);
+    return run_step(state(), optimizer_now(), inputs, targets, batch);
+  }
+
+  /// The same step on a thread of its own, behind those that wait there: it returns at once, unless the queue is full.
+  /// The batch is copied; the optimizer's settings are those of now. All else that needs the weights waits for it.
+  PendingStep step_async(const InputElement* inputs, const TargetElement* targets, int batch) {
+    check(targets, batch);
+    const auto samples = static_cast<std::size_t>(batch);
+    return queue().submit(optimizer_now(), std::as_bytes(std::span(inputs, samples * Input::size)),
+                          std::as_bytes(std::span(targets, samples * Target::size)), batch);
+  }
+  /// Waits for the queued steps. Throws an `Error` for the first that has failed, which says what step it was; those
+  /// behind it have been skipped.
+  void synchronize() { state(); }
+  /// How many steps, and bytes of batches, are queued at most before `step_async` waits; from the next one on.
+  void queue_limits(QueueLimits limits) {
+    if (limits.tasks <= 0) fail("Trainer", "queue_limits: tasks", "at least one", limits.tasks);
+    state().queued.reset();
+    state_->queue_limits = limits;
   }
 
   /// Pointers to other element types are a mistake.
   template <class Inputs, class Targets>
   StepResult step(const Inputs*, const Targets*, int) {
+    static_assert(detail::Elements<Inputs, Targets>::template fit<InputElement, TargetElement>,
+                  "the element types of inputs or targets do not fit: inputs are float, or std::int32_t for Tokens; "
+                  "targets are std::int32_t labels for CrossEntropy, float for MeanSquaredError: convert them");
+    return {};
+  }
+  template <class Inputs, class Targets>
+  PendingStep step_async(const Inputs*, const Targets*, int) {
     static_assert(detail::Elements<Inputs, Targets>::template fit<InputElement, TargetElement>,
                   "the element types of inputs or targets do not fit: inputs are float, or std::int32_t for Tokens; "
                   "targets are std::int32_t labels for CrossEntropy, float for MeanSquaredError: convert them");
@@ -123,20 +125,20 @@ struct TrainerOf {
     static_assert(detail::ElementsOfLoader<Loader>::template fit<InputElement, TargetElement>,
                   "the data set's element types do not fit: inputs are float, or std::int32_t for Tokens; targets are "
                   "std::int32_t labels for CrossEntropy, float for MeanSquaredError: use another data set or loss");
-    check(loader);
+    detail::check_layout(loader.layout(), Input::info, Target::info);
     FitReport report;
     const InterruptGuard guard;
     const struct Reset {  // also where a callback throws
       float& factor;
       ~Reset() { factor = 1.0f; }
-    } reset{state_.factor};
+    } reset{state().factor};
     Progress progress(options.progress, options.epochs, loader.size());
     long step = 0;
     for (int epoch = 0; epoch < options.epochs && !report.interrupted; ++epoch) {
       const auto begin = std::chrono::steady_clock::now();
       EpochReport done{epoch + 1, 0, 0, 0, 0};
       for (const Batch& batch : loader.epoch(epoch)) {
-        state_.factor = options.schedule ? options.schedule({step, options.epochs * loader.size(), epoch}) : 1.0f;
+        state_->factor = options.schedule ? options.schedule({step, options.epochs * loader.size(), epoch}) : 1.0f;
         const StepResult result = this->step(static_cast<const InputElement*>(batch.input),
                                              static_cast<const TargetElement*>(batch.target), batch.size);
         done.loss += result.loss * batch.size;
@@ -167,9 +169,9 @@ struct TrainerOf {
     static_assert(detail::ElementsOfLoader<Loader>::template fit<InputElement, TargetElement>,
                   "the data set's element types do not fit: inputs are float, or std::int32_t for Tokens; targets are "
                   "std::int32_t labels for CrossEntropy, float for MeanSquaredError: use another data set or loss");
-    check(loader);
+    detail::check_layout(loader.layout(), Input::info, Target::info);
     Evaluation total{0, 0, 0};
-    auto& execution = prepared<Evaluating>(state_.evaluating);
+    auto& execution = prepared<Evaluating>(state(), &State::evaluating);
     for (const Batch& batch : loader.epoch(0)) {
       const auto* const targets = static_cast<const TargetElement*>(batch.target);
       check(targets, batch.size);
@@ -187,17 +189,18 @@ struct TrainerOf {
 
   /// The network's output for a batch, in evaluation mode; valid until the next run.
   std::span<const float> predict(const InputElement* inputs, int batch) {
-    auto& execution = prepared<Predicting>(state_.predicting);
+    auto& execution = prepared<Predicting>(state(), &State::predicting);
     give(execution, inputs, nullptr);
     execution.run(batch);
     return {execution.result(0), static_cast<std::size_t>(Output::size * batch)};
   }
 
   /// Parameters and buffers to and from a safetensors file, under PyTorch's names.
-  void save(const std::string& path) { state_.weights.save(path); }
-  void load(const std::string& path) { state_.weights.load(path); }
+  void save(const std::string& path) { state().weights.save(path); }
+  void load(const std::string& path) { state().weights.load(path); }
 
-  Weights<Net>& weights() { return state_.weights; }
+  /// Good until the next queued step: it changes them at its own time.
+  Weights<Net>& weights() { return state().weights; }
   Optimizer& optimizer() { return optimizer_; }
   /// The gradient of one parameter, by its name, as the last step found it.
   std::span<const float> gradient(const std::string& name) {
@@ -210,7 +213,7 @@ struct TrainerOf {
     return collected_gradients();
   }
   /// The device's; of several, the first one's.
-  typename Kernels::Executor& executor() { return state_.devices.executor(); }
+  typename Kernels::Executor& executor() { return state().devices.executor(); }
 
   /// The network's layers, and the plans of training step and evaluation; memory for a batch of one.
   std::string summary() {
@@ -221,7 +224,7 @@ struct TrainerOf {
            detail::megabytes((1 + keeps_gradients + Optimizer::state_count) * Training::slots.parameter_floats) +
            ")\n" + detail::plan_text<Training>("training step") + detail::plan_text<Evaluating>("evaluation") +
            detail::synchronisation_text<Chosen, Training>() +
-           detail::device_text<Device>(state_.devices.executor(), Chosen::Strategy::replicas);
+           detail::device_text<Device>(state().devices.executor(), Chosen::Strategy::replicas);
   }
 
   /// The graph of the training step in Graphviz' language.
@@ -229,29 +232,80 @@ struct TrainerOf {
 
   /// Floats held for activations and values without a batch by the training program: its plan, times the batch.
   long activation_floats() const {
-    return state_.training ? static_cast<const ExecutionOf<Training>*>(state_.training.get())->memory_floats() : 0;
+    const auto& training = state().training;
+    return training ? static_cast<const ExecutionOf<Training>*>(training.get())->memory_floats() : 0;
   }
 
  private:
+  /// What queued steps change: waits for them, and throws if one has failed.
+  State& state() const {
+    if (state_->queued != nullptr) state_->queued->synchronize();
+    return *state_;
+  }
+
+  /// The optimizer with the learning rate that a schedule has made of its own.
+  Optimizer optimizer_now() const {
+    Optimizer now = optimizer_;
+    now.learning_rate *= state_->factor;
+    return now;
+  }
+
+  static StepResult run_step(State& state, const Optimizer& optimizer, const InputElement* inputs,
+                             const TargetElement* targets, int batch) {
+    auto& execution = prepared<Training>(state, &State::training);
+    state.weights.count_step();
+    const auto scalars = optimizer.scalars(state.weights.steps());
+    execution.set_scalars(scalars.data(),
+                          state.seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(state.weights.steps()));
+    give(execution, inputs, targets);
+    execution.run(batch);
+    return result_of(execution);
+  }
+
+  /// A step on the queue's thread.
+  struct QueuedStep {
+    State* state;
+    StepResult operator()(const Optimizer& optimizer, const void* inputs, const void* targets, int batch) const {
+      const long number = state->weights.steps() + 1;
+      try {
+        return run_step(*state, optimizer, static_cast<const InputElement*>(inputs),
+                        static_cast<const TargetElement*>(targets), batch);
+      } catch (...) {
+        detail::fail_step(number);
+      }
+    }
+  };
+
+  auto& queue() {
+    using Queue = StepQueue<Optimizer, QueuedStep>;
+    if (state_->queued == nullptr) {
+      prepared<Training>(*state_, &State::training);  // by this thread: ranks meet while it is made
+      state_->queued = std::make_unique<Queue>(state_->queue_limits, QueuedStep{&*state_});
+    }
+    return static_cast<Queue&>(*state_->queued);
+  }
+
   template <class P>
-  ExecutionOf<P>& prepared(std::shared_ptr<void>& kept) {
+  static ExecutionOf<P>& prepared(State& state, std::shared_ptr<void> State::*member) {
+    std::shared_ptr<void>& kept = state.*member;
     if (!kept) {
-      auto made = std::make_shared<ExecutionOf<P>>(state_.devices);
-      made->bind(Arena::parameters, state_.weights.parameters());
-      made->bind(Arena::gradients, state_.gradients.data());
-      made->bind(Arena::buffers, state_.weights.buffers());
-      made->bind(Arena::states, state_.states.data());
+      auto made = std::make_shared<ExecutionOf<P>>(state.devices);
+      made->bind(Arena::parameters, state.weights.parameters());
+      made->bind(Arena::gradients, state.gradients.data());
+      made->bind(Arena::buffers, state.weights.buffers());
+      made->bind(Arena::states, state.states.data());
       kept = std::move(made);
     }
     auto& execution = *static_cast<ExecutionOf<P>*>(kept.get());
-    execution.use_weights(state_.weights.version());
+    execution.use_weights(state.weights.version());
     return execution;
   }
 
   const float* collected_gradients() {
+    State& found = state();
     if constexpr (Chosen::Strategy::replicas > 1)
-      if (state_.training) static_cast<ExecutionOf<Training>*>(state_.training.get())->collect_gradients();
-    return state_.gradients.data();
+      if (found.training) static_cast<ExecutionOf<Training>*>(found.training.get())->collect_gradients();
+    return found.gradients.data();
   }
 
   template <class Running>
@@ -270,31 +324,8 @@ struct TrainerOf {
   /// Integer targets are classes: each must be one.
   static void check(const TargetElement* targets, int batch) {
     if (batch <= 0) detail::fail_batch(batch);
-    if constexpr (std::is_same_v<TargetElement, std::int32_t>) {
-      constexpr int classes = Output::info.extents[Output::rank - 1];
-      for (long i = 0; i < Target::size * batch; ++i)
-        if (targets[i] < 0 || targets[i] >= classes) detail::fail_label(i / Target::size, classes, targets[i]);
-    }
-  }
-
-  template <class Data, class Order>
-  [[gnu::noinline]] static void check(const DataLoader<Data, Order>& loader) {
-    const SampleLayout& layout = loader.layout();
-    const auto compare = [](const char* what, const TensorInfo& expected, DataKind kind,
-                            const std::vector<int>& extents) {
-      const std::vector<int> wanted(expected.extents, expected.extents + expected.rank);
-      const DataKind wanted_kind = expected.dtype == DType::float32 ? DataKind::float32 : DataKind::int32;
-      const auto text = [](DataKind k, const std::vector<int>& e) {
-        std::string result = name_of(k);
-        for (const int extent : e) result += " x " + std::to_string(extent);
-        return result;
-      };
-      if (kind != wanted_kind || extents != wanted)
-        fail("Trainer", std::string("the data set's ") + what + " do not fit the network", text(wanted_kind, wanted),
-             text(kind, extents));
-    };
-    compare("inputs", Input::info, layout.input_kind, layout.input_extents);
-    compare("targets", Target::info, layout.target_kind, layout.target_extents);
+    if constexpr (std::is_same_v<TargetElement, std::int32_t>)
+      detail::check_labels(targets, batch, Target::size, Output::info.extents[Output::rank - 1]);
   }
 };
 
@@ -305,6 +336,9 @@ template <class Net, class Optimizer>
 struct BrokenTrainer {
   explicit BrokenTrainer(Optimizer = {}, std::uint64_t = 0) {}
   StepResult step(const auto&, const auto&, int) { return {}; }
+  PendingStep step_async(const auto&, const auto&, int) { return {}; }
+  void synchronize() {}
+  void queue_limits(QueueLimits) {}
   FitReport fit(const auto&, const FitOptions& = {}) { return {}; }
   Evaluation evaluate(const auto&) { return {}; }
   std::span<const float> predict(const auto&, int) { return {}; }

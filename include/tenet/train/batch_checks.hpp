@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tenet/core/error.hpp>
+#include <tenet/core/tensor_type.hpp>
+#include <tenet/data/dataset.hpp>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// What a trainer checks of batches and data sets before it works with them.
+namespace tenet::detail {
+
+[[noreturn, gnu::cold]] inline void fail_batch(int batch) { fail("Trainer", "batch", "at least one sample", batch); }
+[[noreturn, gnu::cold]] inline void fail_label(long sample, int classes, int found) {
+  fail("Trainer", "label of sample " + std::to_string(sample) + " of the batch", "0 to " + std::to_string(classes - 1),
+       std::to_string(found));
+}
+
+/// Labels are classes: each must be one of 0 to classes - 1.
+inline void check_labels(const std::int32_t* labels, long batch, long labels_of_sample, int classes) {
+  for (long i = 0; i < labels_of_sample * batch; ++i)
+    if (labels[i] < 0 || labels[i] >= classes) fail_label(i / labels_of_sample, classes, labels[i]);
+}
+
+/// A data set's samples must be a network's inputs and targets.
+[[gnu::noinline]] inline void check_layout(const SampleLayout& layout, const TensorInfo& input,
+                                           const TensorInfo& target) {
+  const auto compare = [](const char* what, const TensorInfo& expected, DataKind kind,
+                          const std::vector<int>& extents) {
+    const std::vector<int> wanted(expected.extents, expected.extents + expected.rank);
+    const DataKind wanted_kind = expected.dtype == DType::float32 ? DataKind::float32 : DataKind::int32;
+    const auto text = [](DataKind k, const std::vector<int>& e) {
+      std::string result = name_of(k);
+      for (const int extent : e) result += " x " + std::to_string(extent);
+      return result;
+    };
+    if (kind != wanted_kind || extents != wanted)
+      fail("Trainer", std::string("the data set's ") + what + " do not fit the network", text(wanted_kind, wanted),
+           text(kind, extents));
+  };
+  compare("inputs", input, layout.input_kind, layout.input_extents);
+  compare("targets", target, layout.target_kind, layout.target_extents);
+}
+
+/// The element types of inputs and targets; void where they are not known before the run.
+template <class Input, class Target>
+struct Elements {
+  template <class Wanted, class Found>
+  static constexpr bool same = std::is_void_v<Found> || std::is_same_v<Wanted, Found>;
+  template <class WantedInput, class WantedTarget>
+  static constexpr bool fit = same<WantedInput, Input> && same<WantedTarget, Target>;
+};
+
+template <class Data>
+constexpr auto elements_of() {
+  if constexpr (requires {
+                  typename Data::Input;
+                  typename Data::Target;
+                })
+    return Elements<typename Data::Input, typename Data::Target>{};
+  else
+    return Elements<void, void>{};
+}
+/// Those of a loader's data set.
+template <class Loader>
+using ElementsOfLoader = decltype(elements_of<std::remove_cvref_t<decltype(std::declval<Loader&>().dataset())>>());
+
+}  // namespace tenet::detail

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <tenet/core/buffer.hpp>
+#include <tenet/exec/device_queue.hpp>
+#include <tenet/train/pending_step.hpp>
+#include <utility>
+#include <vector>
+
+namespace tenet {
+
+/// Steps that a trainer has queued, for whoever has to wait for them and does not know what they are: a program that
+/// queues none compiles no queue.
+class QueuedSteps {
+ public:
+  virtual ~QueuedSteps() = default;
+  /// Waits until all have ended. Throws what the first that failed has thrown; the next call does not.
+  virtual void synchronize() = 0;
+};
+
+/// Training steps in their order, on a thread of their own. Each has a copy of its batch, and of the settings at the
+/// time of its submission: the caller may use its memory at once. When a step fails, those behind it are skipped until
+/// somebody synchronizes.
+///
+/// A step runs as run(settings, inputs, targets, batch). Batches are copied to places that serve one step after the
+/// other. All places together have no more than `limits.bytes`, unless a single batch does; when all batches have the
+/// same size, nothing is allocated after the first ones.
+template <class Settings, class Run>
+class StepQueue final : public QueuedSteps {
+ public:
+  StepQueue(QueueLimits limits, Run run) : limits_(limits), run_(run), queue_(limits) {}
+
+  /// Waits while the queue is full.
+  PendingStep submit(const Settings& settings, std::span<const std::byte> inputs, std::span<const std::byte> targets,
+                     int batch) {
+    const std::size_t targets_at = (inputs.size() + 63) / 64 * 64;
+    Place& place = free_place(static_cast<long>(targets_at + targets.size()));
+    auto* const memory = reinterpret_cast<std::byte*>(place.memory.data());
+    std::memcpy(memory, inputs.data(), inputs.size());
+    std::memcpy(memory + targets_at, targets.data(), targets.size());
+    place.settings = settings;
+    place.targets = memory + targets_at;
+    place.batch = batch;
+    detail::StepOutcome& outcome = free_outcome();
+    place.outcome = &outcome;
+    place.is_free.store(false, std::memory_order_relaxed);
+    outcome.holders.fetch_add(1, std::memory_order_relaxed);
+    PendingStep result{detail::HeldOutcome(&outcome)};
+    queue_.submit([this, &place] { run(place); }, place.bytes());
+    return result;
+  }
+
+  void synchronize() override {
+    queue_.synchronize();
+    if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+
+  /// Bytes of all places.
+  long bytes() const {
+    long sum = 0;
+    for (const auto& place : places_) sum += place->bytes();
+    return sum;
+  }
+
+ private:
+  /// A step's batch, and what else it needs.
+  struct Place {
+    explicit Place(long bytes) : memory((bytes + 3) / 4) {}
+    long bytes() const { return 4 * memory.size(); }
+
+    Buffer memory;  // inputs, and behind them targets
+    const void* targets = nullptr;
+    Settings settings{};
+    int batch = 0;
+    detail::StepOutcome* outcome = nullptr;
+    std::atomic<bool> is_free{true};
+  };
+
+  /// On the queue's thread.
+  void run(Place& place) {
+    detail::StepOutcome& outcome = *place.outcome;
+    if (failure_ == nullptr) {
+      try {
+        outcome.result =
+            run_(place.settings, static_cast<const void*>(place.memory.data()), place.targets, place.batch);
+      } catch (...) {
+        failure_ = std::current_exception();
+      }
+    }
+    outcome.failure = failure_;
+    place.is_free.store(true, std::memory_order_release);
+    outcome.ended.store(1, std::memory_order_release);
+    outcome.ended.notify_all();
+  }
+
+  /// A place of at least so many bytes; waits until the queue has room for it.
+  Place& free_place(long bytes) {
+    queue_.wait_for_room(bytes);
+    const long most = std::max(bytes, limits_.bytes);
+    for (auto& place : places_)
+      if (is_free(place) && place->bytes() >= bytes && place->bytes() <= most) {
+        queue_.wait_for_room(place->bytes());
+        return *place;
+      }
+    // Those that are free do not fit: others take their memory.
+    std::erase_if(places_, is_free);
+    return *places_.emplace_back(std::make_unique<Place>(bytes));
+  }
+  static bool is_free(const std::unique_ptr<Place>& place) { return place->is_free.load(std::memory_order_acquire); }
+
+  /// The outcome that has served longest, if nobody holds it any longer. Where the next few are still held, there is
+  /// one more: results that somebody keeps are kept.
+  detail::StepOutcome& free_outcome() {
+    for (std::size_t tries = 0; tries < std::min<std::size_t>(outcomes_.size(), 8); ++tries) {
+      next_outcome_ = (next_outcome_ + 1) % outcomes_.size();
+      detail::StepOutcome& outcome = *outcomes_[next_outcome_];
+      if (outcome.holders.load(std::memory_order_acquire) != 1 || outcome.ended.load(std::memory_order_acquire) == 0)
+        continue;
+      outcome.failure = nullptr;
+      outcome.ended.store(0, std::memory_order_relaxed);
+      return outcome;
+    }
+    const auto at = outcomes_.begin() + static_cast<std::ptrdiff_t>(next_outcome_);
+    return **outcomes_.insert(at, detail::HeldOutcome(new detail::StepOutcome));
+  }
+
+  QueueLimits limits_;
+  Run run_;
+  std::vector<std::unique_ptr<Place>> places_;
+  std::vector<detail::HeldOutcome> outcomes_;
+  std::size_t next_outcome_ = 0;
+  std::exception_ptr failure_;  // written by the queue's thread; read here when all steps have ended
+  DeviceQueue queue_;           // last: it ends before what its steps use
+};
+
+}  // namespace tenet
