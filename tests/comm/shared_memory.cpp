@@ -4,7 +4,6 @@
 #include <tenet/comm/collectives.hpp>
 
 #include "../support/collectives.hpp"
-#include "../support/message.hpp"
 #include "../support/network.hpp"
 #include "../support/processes.hpp"
 
@@ -267,32 +266,24 @@ TEST_CASE("a process that is stopped is named after the limit", "[shared_memory]
 }
 
 TEST_CASE("the environment says which rank of which job a process is", "[shared_memory]") {
-  const std::string job = processes::new_name().substr(7);  // behind "/tenet-"
-  const auto environment = [&](const char* rank, const char* size) {
-    setenv("TENET_RANK", rank, 1);
-    setenv("TENET_SIZE", size, 1);
-    setenv("TENET_JOB", job.c_str(), 1);
-  };
-  processes::Started started(2, [&](int rank) {
-    environment(std::to_string(rank).c_str(), "2");
+  const auto found = processes::Job::collect(2, [&](int rank) {
     SharedMemoryTransport first = SharedMemory::connect(), second = SharedMemory::connect();
     const float one = 1, two = 2;
     first.send(1 - rank, &one, 1, {"number", 0, 0});
     second.send(1 - rank, &two, 1, {"number", 0, 0});
-    std::vector<float> found(2);
-    second.receive_into(1 - rank, &found[1], 1, {"number", 0, 0});
-    first.receive_into(1 - rank, &found[0], 1, {"number", 0, 0});
+    std::vector<float> numbers(2);
+    second.receive_into(1 - rank, &numbers[1], 1, {"number", 0, 0});
+    first.receive_into(1 - rank, &numbers[0], 1, {"number", 0, 0});
     if (SharedMemory::rank() != rank || SharedMemory::size() != 2) fail("environment", "wrong", "2", "another");
-    return found;
+    return numbers;
   });
-  for (const auto& outcome : started.outcomes()) {
-    CHECK(outcome.message == "");
-    CHECK(outcome.numbers == std::vector<float>{1, 2});
-  }
+  for (const auto& of_rank : found) CHECK(of_rank == std::vector<float>{1, 2});
   CHECK(left_behind() == 0);
 
   processes::Started mistaken(4, [&](int rank) {
-    environment(rank == 1 ? "one" : "0", rank == 2 ? "" : "2");
+    processes::Job::enter(rank, 4, "mistaken");
+    if (rank == 1) setenv("TENET_RANK", "one", 1);
+    if (rank == 2) setenv("TENET_SIZE", "", 1);
     if (rank == 3) unsetenv("TENET_JOB");
     if (rank != 0) SharedMemory::connect();
     return std::vector<float>();

@@ -4,18 +4,31 @@
 
 #include "../support/network.hpp"
 #include "../support/networks.hpp"
+#include "../support/processes.hpp"
 #include "../support/thread_world.hpp"
 
 using namespace tenet;
 
 namespace {
 
+/// Ranks that are threads: see `processes::Job`.
+struct Threads {
+  using World = ThreadWorld;
+  template <class Body>
+  static std::vector<std::vector<float>> collect(int count, Body body) {
+    return ranks::collect(count, [&](ThreadTransport& transport) {
+      const ThreadWorld::Joined joined(transport);
+      return body(transport.rank());
+    });
+  }
+};
+
 /// Ranks with samples of their own train as one device does with all of them. `parts` are the ranks' numbers of
 /// samples.
-template <class Net, class Loss, class Optimizer, class Input, class... Policies>
+template <class Ranks, class Net, class Loss, class Optimizer, class Input, class... Policies>
 void check_ranks(std::vector<int> parts, Optimizer optimizer) {
   using One = Trainer<Net, Loss, Optimizer, Input, Reference>;
-  using Rank = Trainer<Net, Loss, Optimizer, Input, Distributed<ThreadWorld>, Policies...>;
+  using Rank = Trainer<Net, Loss, Optimizer, Input, Distributed<typename Ranks::World>, Policies...>;
   constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
   constexpr int steps = 4;
   int all = 0;
@@ -27,24 +40,21 @@ void check_ranks(std::vector<int> parts, Optimizer optimizer) {
   for (int step = 0; step < steps; ++step)
     losses.push_back(one.step(samples.inputs.data(), samples.targets.data(), all).loss);
 
-  std::vector<std::vector<float>> parameters(parts.size());
-  std::atomic<int> wrong{0};
-  ranks::run_well(static_cast<int>(parts.size()), [&](ThreadTransport& transport) {
-    const ThreadWorld::Joined joined(transport);
-    const auto rank = static_cast<std::size_t>(transport.rank());
+  const std::vector<std::vector<float>> parameters = Ranks::collect(static_cast<int>(parts.size()), [&](int rank) {
     int first = 0;
-    for (std::size_t r = 0; r < rank; ++r) first += parts[r];
+    for (int r = 0; r < rank; ++r) first += parts[static_cast<std::size_t>(r)];
     // Another seed on every rank: they begin with what rank 0 has.
-    Rank trainer{optimizer, static_cast<std::uint64_t>(transport.rank())};
-    for (int step = 0; step < steps; ++step) {
-      const StepResult found = trainer.step(samples.inputs.data() + first * Input::size,
-                                            samples.targets.data() + first * One::Target::size, parts[rank]);
-      const float expected = losses[static_cast<std::size_t>(step)];
-      wrong += !(std::fabs(found.loss - expected) <= 1e-4f * std::fabs(expected));
+    Rank trainer{optimizer, static_cast<std::uint64_t>(rank)};
+    for (const float expected : losses) {
+      const StepResult found =
+          trainer.step(samples.inputs.data() + first * Input::size, samples.targets.data() + first * One::Target::size,
+                       parts[static_cast<std::size_t>(rank)]);
+      if (!(std::fabs(found.loss - expected) <= 1e-4f * std::fabs(expected)))
+        fail("step", "another loss", std::to_string(expected), std::to_string(found.loss));
     }
-    parameters[rank].assign(trainer.weights().parameters(), trainer.weights().parameters() + floats);
+    return std::vector<float>(trainer.weights().parameters(), trainer.weights().parameters() + floats);
   });
-  CHECK(wrong == 0);
+  REQUIRE(parameters[0].size() == floats);
   double worst = 0, largest = 1e-30;
   for (std::size_t i = 0; i < floats; ++i) {
     const double expected = one.weights().parameters()[i];
@@ -55,17 +65,24 @@ void check_ranks(std::vector<int> parts, Optimizer optimizer) {
   for (const auto& of_rank : parameters) CHECK(of_rank == parameters[0]);  // to the bit
 }
 
+template <class Ranks>
+void check_training() {
+  using networks::WholeRows;
+  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
+  check_ranks<Ranks, WholeRows, CrossEntropy, Sgd, Features<16>, Reference>({5}, sgd);
+  check_ranks<Ranks, WholeRows, CrossEntropy, Sgd, Features<16>, Reference>({5, 5}, sgd);
+  check_ranks<Ranks, WholeRows, MeanSquaredError, Sgd, Features<16>, Reference, Ring, BucketBytes<4096>>({4, 1, 6},
+                                                                                                         sgd);
+  check_ranks<Ranks, WholeRows, CrossEntropy, AdamW, Features<16>, Cpu<0, 1>, AllReduce, BucketBytes<1>>(
+      {3, 2, 2, 1}, {.learning_rate = 0.01f});
+}
+
 }  // namespace
 
 TEST_CASE("ranks with samples of their own train as one device with all of them", "[distributed_execution]") {
-  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
-  using networks::WholeRows;
-  check_ranks<WholeRows, CrossEntropy, Sgd, Features<16>, Reference>({5}, sgd);
-  check_ranks<WholeRows, CrossEntropy, Sgd, Features<16>, Reference>({5, 5}, sgd);
-  check_ranks<WholeRows, MeanSquaredError, Sgd, Features<16>, Reference, Ring, BucketBytes<4096>>({4, 1, 6}, sgd);
-  check_ranks<WholeRows, CrossEntropy, AdamW, Features<16>, Cpu<0, 1>, AllReduce, BucketBytes<1>>(
-      {3, 2, 2, 1}, {.learning_rate = 0.01f});
+  check_training<Threads>();
 }
+TEST_CASE("the same where ranks are processes", "[distributed_execution]") { check_training<processes::Job>(); }
 
 TEST_CASE("running statistics are those of rank 0, everywhere", "[distributed_execution]") {
   using Net = networks::Residual;

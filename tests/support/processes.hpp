@@ -89,6 +89,14 @@ class Started {
     for (const Outcome& outcome : outcomes(limit)) result.push_back(outcome.message);
     return result;
   }
+  std::vector<std::vector<float>> numbers() {
+    std::vector<std::vector<float>> result;
+    for (Outcome& outcome : outcomes()) {
+      CHECK(outcome.message == "");
+      result.push_back(std::move(outcome.numbers));
+    }
+    return result;
+  }
 
  private:
   struct Member {
@@ -132,12 +140,26 @@ std::vector<std::vector<float>> collect(int count, Body body) {
     tenet::SharedMemoryTransport transport(name, rank, count, std::chrono::minutes(1));
     return body(transport);
   });
-  std::vector<std::vector<float>> result;
-  for (Outcome& outcome : started.outcomes()) {
-    CHECK(outcome.message == "");
-    result.push_back(std::move(outcome.numbers));
-  }
-  return result;
+  return started.numbers();
 }
+
+/// Processes that are told who they are as tools/processes.sh does, for `Distributed<SharedMemory>`.
+struct Job {
+  using World = tenet::SharedMemory;
+  template <class Body>
+  static std::vector<std::vector<float>> collect(int count, Body body) {
+    const std::string job = new_name().substr(7);  // behind "/tenet-"
+    Started started(count, [&](int rank) {
+      enter(rank, count, job);
+      return body(rank);
+    });
+    return started.numbers();
+  }
+  static void enter(int rank, int size, const std::string& job) {
+    setenv("TENET_RANK", std::to_string(rank).c_str(), 1);
+    setenv("TENET_SIZE", std::to_string(size).c_str(), 1);
+    setenv("TENET_JOB", job.c_str(), 1);
+  }
+};
 
 }  // namespace processes

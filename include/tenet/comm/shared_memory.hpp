@@ -97,8 +97,8 @@ class SharedMemoryTransport {
 
  private:
   static constexpr unsigned slots = 8;
-  static constexpr long segment = 4096;  // floats
-  static constexpr long most_copied = 2048;
+  static constexpr long segment = 4096;      // floats
+  static constexpr long most_copied = 1024;  // floats, of those in the arena: so few are copied while one waits
 
   struct alignas(64) Control {
     std::atomic<int> failed;  // 0: nobody has; 1 + a rank: it is gone; or `unknown`
