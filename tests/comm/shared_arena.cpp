@@ -116,6 +116,15 @@ TEST_CASE("ranks that do not fit together are told so", "[shared_arena]") {
   CHECK(exists(name));  // it is another's
   close(file);
   shm_unlink(name.c_str());
+  processes::Started twice(3, [&](int process) {  // two are told that they are rank 1
+    SharedArena(name, process == 0 ? 0 : 1, 3, 64, 500ms);
+    return std::vector<float>();
+  });
+  const auto found = twice.messages();
+  CHECK(std::count_if(found.begin(), found.end(), [&](const std::string& message) {
+          return message.starts_with("rank 1, shared memory " + name +
+                                     ": cannot be entered; expected one process for rank 1");
+        }) == 1);
   CHECK(connected(name, {1L << 37})[0].find("is full") != std::string::npos);
   CHECK(!exists(name));
 }

@@ -129,6 +129,29 @@ TEST_CASE("numbers that lie in the shared memory are read where they are", "[sha
           });
 }
 
+TEST_CASE("after finish what was sent may be changed", "[shared_memory]") {
+  processes::run_well(2, [](SharedMemoryTransport& transport) {
+    for (const long floats : {10L, 2'000L, 100'000L}) {
+      std::vector<float> own(static_cast<std::size_t>(floats));
+      for (float* const data : {transport.memory(floats), own.data()})
+        for (int step = 0; step < 100; ++step) {
+          if (transport.rank() == 0) {
+            std::fill_n(data, floats, static_cast<float>(step));
+            transport.send(1, data, floats, {"value", 0, step});
+            transport.finish();
+            std::fill_n(data, floats, -1.0f);
+          } else {
+            if (step % 16 == 0) std::this_thread::sleep_for(1ms);
+            transport.receive(0, floats, {"value", 0, step}, [&](const float* part, long, long count) {
+              if (std::count(part, part + count, static_cast<float>(step)) != count)
+                fail("receive", "wrong numbers", std::to_string(step), std::to_string(part[0]));
+            });
+          }
+        }
+    }
+  });
+}
+
 TEST_CASE("arrived says whether a message is there", "[shared_memory]") {
   processes::run_well(2, [](SharedMemoryTransport& transport) {
     const std::vector<float> much(500'000, 1.0f);  // more than there is room for: `arrived` goes on sending

@@ -75,9 +75,11 @@ class Started {
       const int status = end(member);
       if (WIFSIGNALED(status)) {
         outcome.message = "signal " + std::to_string(WTERMSIG(status));
+      } else if (told.empty()) {
+        outcome.message = "status " + std::to_string(WEXITSTATUS(status));
       } else if (told[0] == '=') {
         outcome.numbers.resize((told.size() - 1) / sizeof(float));
-        std::memcpy(outcome.numbers.data(), told.data() + 1, told.size() - 1);
+        if (!outcome.numbers.empty()) std::memcpy(outcome.numbers.data(), told.data() + 1, told.size() - 1);
       } else {
         outcome.message = told.substr(1);
       }

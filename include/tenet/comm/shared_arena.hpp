@@ -35,6 +35,7 @@ class SharedArena {
     struct flock lock = lock_of(rank);
     if (fcntl(file_, F_SETLK, &lock) != 0)
       fail_here("cannot be entered", "one process for rank " + std::to_string(rank), std::strerror(errno));
+    has_joined_ = true;
     state_of(rank).store(joined, std::memory_order_release);
     for (int other = 0; other < size; ++other) wait_for(other, limit);
     remove_name();
@@ -45,10 +46,8 @@ class SharedArena {
 
   ~SharedArena() {
     remove_name();
-    if (memory_ != nullptr) {
-      state_of(rank_).store(left, std::memory_order_release);
-      munmap(memory_, address_space);
-    }
+    if (has_joined_) state_of(rank_).store(left, std::memory_order_release);
+    if (memory_ != nullptr) munmap(memory_, address_space);
     if (file_ >= 0) close(file_);
   }
 
@@ -126,7 +125,10 @@ class SharedArena {
   void take(long offset, long bytes) {
     if (offset + bytes > address_space)
       fail_here("is full", "at most 64 GiB", std::to_string(offset + bytes) + " bytes");
-    const int error = bytes > 0 ? posix_fallocate(file_, offset, bytes) : 0;
+    int error = 0;
+    do {
+      error = bytes > 0 ? posix_fallocate(file_, offset, bytes) : 0;
+    } while (error == EINTR);
     if (error != 0) fail_here("cannot grow", "room for " + std::to_string(bytes) + " bytes", std::strerror(error));
   }
 
@@ -180,7 +182,7 @@ class SharedArena {
   int rank_, size_;
   long bytes_;
   int file_ = -1;
-  bool has_name_ = false;
+  bool has_name_ = false, has_joined_ = false;
   char* memory_ = nullptr;
 };
 
