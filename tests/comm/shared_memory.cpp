@@ -1,6 +1,7 @@
 #include "tenet/comm/shared_memory.hpp"
 
 #include <filesystem>
+#include <fstream>
 #include <tenet/comm/collectives.hpp>
 
 #include "../support/collectives.hpp"
@@ -315,4 +316,25 @@ TEST_CASE("the environment says which rank of which job a process is", "[shared_
   CHECK(messages[1] == "TENET_RANK: not a number of processes; expected 0, 1, 2, …, found one");
   CHECK(messages[2] == "TENET_SIZE: not set; expected what tools/processes.sh sets, found nothing");
   CHECK(messages[3] == "TENET_JOB: not set; expected what tools/processes.sh sets, found nothing");
+}
+
+TEST_CASE("tools/processes.sh starts ranks that know who they are, and ends with a status that says failed",
+          "[shared_memory]") {
+  const auto status_of = [](const std::string& command) {
+    const std::string script = std::string(TENET_TEST_DATA) + "/../tools/processes.sh";
+    const int status = std::system(("'" + script + "' 3 sh -c '" + command + "' 2>/dev/null").c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  CHECK(status_of("test $TENET_SIZE = 3 -a -n \"$TENET_JOB\" -a $TENET_NUM_THREADS -ge 1") == 0);
+  CHECK(status_of("case $TENET_RANK in 0 | 1 | 2) ;; *) exit 5 ;; esac") == 0);
+  CHECK(status_of("test $TENET_RANK != 1 || exit 7") == 7);
+  CHECK(status_of("test $TENET_RANK != 1 || kill -KILL $$") == 128 + SIGKILL);
+  CHECK(status_of("touch /dev/shm/tenet-$TENET_JOB-0; echo $TENET_JOB >/dev/shm/tenet-test-" +
+                  std::to_string(getpid()) + "-job") == 0);
+  std::string job;
+  const std::string file = "/dev/shm/tenet-test-" + std::to_string(getpid()) + "-job";
+  std::getline(std::ifstream(file), job);
+  std::filesystem::remove(file);
+  CHECK(job != "");
+  CHECK(!std::filesystem::exists("/dev/shm/tenet-" + job + "-0"));
 }
