@@ -172,6 +172,23 @@ TEST_CASE("arrived says whether a message is there", "[shared_memory]") {
   });
 }
 
+TEST_CASE("whoever asks for messages in turn is told of a process that has ended, not of one that has left",
+          "[shared_memory]") {
+  const auto messages = processes::run(4, [](SharedMemoryTransport& transport) {
+    if (transport.rank() == 1) return;
+    if (transport.rank() == 3) raise(SIGKILL);
+    if (transport.rank() == 2)
+      transport.receive(0, 0, {"end", 0, 0}, use_nothing);
+    else
+      while (!transport.arrived(1) && !transport.arrived(2) && !transport.arrived(3)) std::this_thread::yield();
+  });
+  CHECK(messages[0] ==
+        "rank 0, waiting for messages of step 0: waits for a message from rank 3; expected within 60 s, found that the "
+        "process of rank 3 has ended");
+  CHECK(messages[1] == "");
+  CHECK(messages[2].ends_with("found that the process of rank 3 has ended"));
+}
+
 TEST_CASE("ranks that are out of step are told apart", "[shared_memory]") {
   const auto messages = processes::run(2, [](SharedMemoryTransport& transport) {
     const float values[3]{};

@@ -78,7 +78,8 @@ class SharedMemoryTransport {
     const MessageLabel label{"waiting for messages", -1, 0};
     go_on();
     if (has_come(way(from))) return true;
-    if (is_hopeless(from) && !has_come(way(from))) give_up(from, "waits for a message from", label);
+    if (is_hopeless(from) && !has_come(way(from)) && !arena_->has_left(from))
+      give_up(from, "waits for a message from", label);
     return false;
   }
 
@@ -97,8 +98,9 @@ class SharedMemoryTransport {
 
  private:
   static constexpr unsigned slots = 8;
-  static constexpr long segment = 4096;      // floats
-  static constexpr long most_copied = 1024;  // floats, of those in the arena: so few are copied while one waits
+  static constexpr long segment = 4096;  // floats
+  // Floats of the arena that are copied all the same: quicker than to wait, in `finish`, until they have been read.
+  static constexpr long most_copied = 1024;
 
   struct alignas(64) Control {
     std::atomic<int> failed;  // 0: nobody has; 1 + a rank: it is gone; or `unknown`
@@ -110,10 +112,10 @@ class SharedMemoryTransport {
   };
   /// What says that a message has come and what it is about lie in one line of the cache.
   struct alignas(64) Slot {
-    std::atomic<unsigned> count;  // of messages up to this one: those before are others'
-    long total, number, step;
-    long place;     // in the arena; 0: in this slot
-    char what[24];  // as much of it as there is room for; the last is zero
+    std::atomic<unsigned> filled;  // filled in this ring, up to and with this one; else it is still to come
+    long total, number, step;      // floats of the whole message, and its label
+    long place;                    // in the arena; 0: in this slot
+    char what[24];                 // as much of it as there is room for; the last is zero
     alignas(64) float data[segment];
   };
   /// Written by one rank, but for `taken`, which the reader writes. Zeros at the beginning. Counters begin anew after
@@ -139,6 +141,7 @@ class SharedMemoryTransport {
     MessageLabel last{};
     std::vector<Waiting> waiting;
     std::size_t next = 0;  // of `waiting`
+    unsigned looks = 0;
   };
 
   static constexpr long bytes_for(int size) {
@@ -154,7 +157,7 @@ class SharedMemoryTransport {
   Way& way(int other) { return ways_[static_cast<std::size_t>(other)]; }
 
   static bool has_come(const Way& there) {
-    return there.in->slots[there.taken % slots].count.load(std::memory_order_acquire) == there.taken + 1;
+    return there.in->slots[there.taken % slots].filled.load(std::memory_order_acquire) == there.taken + 1;
   }
 
   /// Fills slots with what waits, as far as there is room.
@@ -176,7 +179,7 @@ class SharedMemoryTransport {
         const long rest = message.floats - message.done, count = is_lent || rest < segment ? rest : segment;
         if (!is_lent && count > 0)
           std::memcpy(slot.data, message.data + message.done, sizeof(float) * static_cast<std::size_t>(count));
-        slot.count.store(++there.sent, std::memory_order_release);
+        slot.filled.store(++there.sent, std::memory_order_release);
         if (count <= most_copied) prepare(there.out->slots[there.sent % slots], count);
         message.done += count;
       } while (message.done < message.floats);
@@ -200,7 +203,7 @@ class SharedMemoryTransport {
   /// Whether a rank has failed, or, as is asked now and then, this one is gone.
   bool is_hopeless(int peer) {
     if (control().failed.load(std::memory_order_relaxed) != 0) return true;
-    return ++looks_ % 256 == 0 && arena_->is_gone(peer);
+    return ++way(peer).looks % 256 == 0 && arena_->is_gone(peer);
   }
 
   /// Ends all waiting, now and from now on; what was said first.
@@ -251,7 +254,6 @@ class SharedMemoryTransport {
   int spins_;
   std::vector<Way> ways_;
   int ways_waiting_ = 0;
-  unsigned looks_ = 0;
 };
 
 static_assert(Transport<SharedMemoryTransport>);
