@@ -1,5 +1,6 @@
 """Data parallelism on two cores: steps on two logical devices beside PyTorch's DistributedDataParallel, and all_reduce
-beside Open MPI's and gloo's. And steps on one core that are queued by a front end on another."""
+among threads and among processes beside Open MPI's and gloo's. And steps on one core that are queued by a front end on
+another."""
 from __future__ import annotations
 
 import pathlib
@@ -81,18 +82,26 @@ def main() -> int:
 
     rows += asynchronous()
 
-    programs = build("bench_parallel_ours_threads_all_reduce", "bench_parallel_ours_mpi_all_reduce")
+    programs = build(*(f"bench_parallel_ours_{kind}_all_reduce" for kind in ("threads", "shared_memory", "mpi")))
     threads: dict[str, float] = {}
+    shared: dict[str, list[float]] = {}
     processes: dict[str, list[float]] = {}
     for _ in range(3):
         found = run_json(programs / "bench_parallel_ours_threads_all_reduce")
         threads = {size: min(each, threads.get(size, each)) for size, each in found.items()}
         found = run_json(ROOT / "tools" / "mpirun.sh", "2", programs / "bench_parallel_ours_mpi_all_reduce")
         processes = {size: [min(pair) for pair in zip(each, processes.get(size, each))] for size, each in found.items()}
+        found = run_json(ROOT / "tools" / "processes.sh", "2", programs / "bench_parallel_ours_shared_memory_all_reduce")
+        shared = {size: [min(pair) for pair in zip(each, shared.get(size, each))] for size, each in found.items()}
     bars = {4096: 0.5, 65536: 3, 4194304: 120}
     for size, figure in threads.items():
         peers = {"Open MPI": processes[size][1], "gloo": ddp["all_reduce"][size]}
         rows.append(Row(f"all_reduce of {text(int(size))}, 2 threads", "us", figure, peers, bars.get(int(size))))
+    for size, figures in shared.items():
+        peers = {"Open MPI": processes[size][1], "gloo": ddp["all_reduce"][size]}
+        for where, figure in zip(("in shared memory", "copied into shared memory"), figures):
+            bar = bars.get(int(size)) if where == "in shared memory" else None
+            rows.append(Row(f"all_reduce of {text(int(size))}, 2 processes, {where}", "us", figure, peers, bar))
     for size, (ours, theirs) in processes.items():
         rows.append(Row(f"all_reduce of {text(int(size))}, 2 processes, over MPI", "us", ours, {"Open MPI": theirs}, 1,
                         of="ratio"))

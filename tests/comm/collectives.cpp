@@ -3,56 +3,26 @@
 #include <bit>
 #include <cmath>
 
+#include "../support/collectives.hpp"
 #include "../support/ranks.hpp"
 
 using namespace tenet;
 
 namespace {
 
-/// What a rank begins with: numbers of which sums are rounded, so that another order of summation is another sum.
-float number(int rank, long i) { return static_cast<float>((i * 37 + rank * 61) % 1009) / 1009.0f - 0.5f; }
-
-std::vector<float> numbers_of(int rank, long floats) {
-  std::vector<float> result(static_cast<std::size_t>(floats));
-  for (long i = 0; i < floats; ++i) result[static_cast<std::size_t>(i)] = number(rank, i);
-  return result;
-}
-
-float weight_of(int rank) { return 0.25f + 0.5f * static_cast<float>(rank); }
-
-double weighted_sum(int ranks, long i) {
-  double sum = 0;
-  for (int rank = 0; rank < ranks; ++rank) sum += static_cast<double>(weight_of(rank)) * number(rank, i);
-  return sum;
-}
+using collectives::numbers_of;
+using collectives::weight_of;
+using collectives::weighted_sum;
 
 constexpr int sizes[]{1, 2, 3, 4, 5, 8};
 constexpr long counts[]{1, 5, 16, 100, 1000};
 
-/// reduce(transport, data, floats, label, weight) leaves the same sum, to the bit, on all ranks.
 template <class Reduce>
 void check_all_reduce(Reduce reduce) {
-  for (const int size : sizes) {
-    for (const long floats : counts) {
-      CAPTURE(size, floats);
-      std::vector<std::vector<float>> found(static_cast<std::size_t>(size));
-      ranks::run_well(size, [&](ThreadTransport& transport) {
-        for (int step = 0; step < 3; ++step) {  // again and again on the same connections
-          std::vector<float> data = numbers_of(transport.rank(), floats);
-          data.push_back(7);
-          reduce(transport, data.data(), floats, MessageLabel{"sum", 0, step}, weight_of(transport.rank()));
-          if (data.back() != 7) fail("all_reduce", "wrote behind the end", "7", std::to_string(data.back()));
-          data.pop_back();
-          found[static_cast<std::size_t>(transport.rank())] = data;
-        }
-      });
-      for (const auto& of_rank : found) CHECK(of_rank == found[0]);
-      double worst = 0;
-      for (long i = 0; i < floats; ++i)
-        worst = std::fmax(worst, std::fabs(found[0][static_cast<std::size_t>(i)] - weighted_sum(size, i)));
-      CHECK(worst < 1e-5);
-    }
-  }
+  for (const int size : sizes)
+    for (const long floats : counts)
+      collectives::check_all_reduce([](int count, auto body) { return ranks::collect(count, body); }, size, floats,
+                                    reduce);
 }
 
 }  // namespace

@@ -6,16 +6,26 @@
 
 using namespace tenet;
 
-TEST_CASE("ranks with samples of their own train as one device with all of them", "[distributed_execution]") {
-  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
+namespace {
+
+template <class Ranks>
+void check_all() {
   using networks::WholeRows;
-  ranks::check_training<WholeRows, CrossEntropy, Sgd, Features<16>, Reference>({5}, sgd);
-  ranks::check_training<WholeRows, CrossEntropy, Sgd, Features<16>, Reference>({5, 5}, sgd);
-  ranks::check_training<WholeRows, MeanSquaredError, Sgd, Features<16>, Reference, Ring, BucketBytes<4096>>({4, 1, 6},
-                                                                                                            sgd);
-  ranks::check_training<WholeRows, CrossEntropy, AdamW, Features<16>, Cpu<0, 1>, AllReduce, BucketBytes<1>>(
+  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
+  ranks::check_training<Ranks, WholeRows, CrossEntropy, Sgd, Features<16>, Reference>({5}, sgd);
+  ranks::check_training<Ranks, WholeRows, CrossEntropy, Sgd, Features<16>, Reference>({5, 5}, sgd);
+  ranks::check_training<Ranks, WholeRows, MeanSquaredError, Sgd, Features<16>, Reference, Ring, BucketBytes<4096>>(
+      {4, 1, 6}, sgd);
+  ranks::check_training<Ranks, WholeRows, CrossEntropy, AdamW, Features<16>, Cpu<0, 1>, AllReduce, BucketBytes<1>>(
       {3, 2, 2, 1}, {.learning_rate = 0.01f});
 }
+
+}  // namespace
+
+TEST_CASE("ranks with samples of their own train as one device with all of them", "[distributed_execution]") {
+  check_all<ranks::Threads>();
+}
+TEST_CASE("the same where ranks are processes", "[distributed_execution]") { check_all<processes::Job>(); }
 
 TEST_CASE("running statistics are those of rank 0, everywhere", "[distributed_execution]") {
   using Net = networks::Residual;

@@ -4,14 +4,24 @@
 using namespace tenet;
 using networks::WholeRows;
 
-TEST_CASE("bulk-synchronous servers train as one device with all samples", "[parameter_server]") {
+namespace {
+
+template <class Ranks>
+void check_all() {
   const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
-  ranks::check_training<WholeRows, CrossEntropy, Sgd, Features<16>, Reference, ParameterServer<>>({5}, sgd);
-  ranks::check_training<WholeRows, MeanSquaredError, Sgd, Features<16>, Reference, ParameterServer<On<1>>,
+  ranks::check_training<Ranks, WholeRows, CrossEntropy, Sgd, Features<16>, Reference, ParameterServer<>>({5}, sgd);
+  ranks::check_training<Ranks, WholeRows, MeanSquaredError, Sgd, Features<16>, Reference, ParameterServer<On<1>>,
                         BucketBytes<4096>>({4, 1, 6}, sgd);
-  ranks::check_training<WholeRows, CrossEntropy, AdamW, Features<16>, Cpu<0, 1>, ParameterServer<Sharded>,
+  ranks::check_training<Ranks, WholeRows, CrossEntropy, AdamW, Features<16>, Cpu<0, 1>, ParameterServer<Sharded>,
                         BucketBytes<1>>({3, 2, 2, 1}, {.learning_rate = 0.01f});
 }
+
+}  // namespace
+
+TEST_CASE("bulk-synchronous servers train as one device with all samples", "[parameter_server]") {
+  check_all<ranks::Threads>();
+}
+TEST_CASE("the same where ranks are processes", "[parameter_server]") { check_all<processes::Job>(); }
 
 namespace {
 

@@ -35,4 +35,14 @@ void run_well(int count, Body body) {
   for (const std::string& message : run(count, body)) CHECK(message == "");
 }
 
+/// The numbers that body(transport) returns on each rank.
+template <class Body>
+std::vector<std::vector<float>> collect(int count, Body body) {
+  std::vector<std::vector<float>> result(static_cast<std::size_t>(count));
+  run_well(count, [&](tenet::ThreadTransport& transport) {
+    result[static_cast<std::size_t>(transport.rank())] = body(transport);
+  });
+  return result;
+}
+
 }  // namespace ranks

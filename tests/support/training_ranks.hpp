@@ -4,17 +4,30 @@
 
 #include "network.hpp"
 #include "networks.hpp"
+#include "processes.hpp"
 #include "thread_world.hpp"
 
 namespace ranks {
 
+/// Ranks that are threads: see `processes::Job`.
+struct Threads {
+  using World = ThreadWorld;
+  template <class Body>
+  static std::vector<std::vector<float>> collect(int count, Body body) {
+    return collect(count, [&](tenet::ThreadTransport& transport) {
+      const ThreadWorld::Joined joined(transport);
+      return body(transport.rank());
+    });
+  }
+};
+
 /// Ranks with samples of their own train as one device does with all of them. `parts` are the ranks' numbers of
 /// samples.
-template <class Net, class Loss, class Optimizer, class Input, class... Policies>
+template <class Ranks, class Net, class Loss, class Optimizer, class Input, class... Policies>
 void check_training(std::vector<int> parts, Optimizer optimizer) {
   using One = tenet::Trainer<Net, Loss, Optimizer, Input, tenet::Reference>;
-  using Rank = tenet::Trainer<Net, Loss, Optimizer, Input, tenet::Distributed<ThreadWorld>, Policies...>;
-  constexpr auto floats = static_cast<std::size_t>(tenet::Weights<Net>::table.parameter_floats);
+  using Rank = tenet::Trainer<Net, Loss, Optimizer, Input, tenet::Distributed<typename Ranks::World>, Policies...>;
+  constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
   constexpr int steps = 4;
   int all = 0;
   for (const int part : parts) all += part;
@@ -25,24 +38,21 @@ void check_training(std::vector<int> parts, Optimizer optimizer) {
   for (int step = 0; step < steps; ++step)
     losses.push_back(one.step(samples.inputs.data(), samples.targets.data(), all).loss);
 
-  std::vector<std::vector<float>> parameters(parts.size());
-  std::atomic<int> wrong{0};
-  run_well(static_cast<int>(parts.size()), [&](tenet::ThreadTransport& transport) {
-    const ThreadWorld::Joined joined(transport);
-    const auto rank = static_cast<std::size_t>(transport.rank());
+  const std::vector<std::vector<float>> parameters = Ranks::collect(static_cast<int>(parts.size()), [&](int rank) {
     int first = 0;
-    for (std::size_t r = 0; r < rank; ++r) first += parts[r];
+    for (int r = 0; r < rank; ++r) first += parts[static_cast<std::size_t>(r)];
     // Another seed on every rank: they begin with what rank 0 has.
-    Rank trainer{optimizer, static_cast<std::uint64_t>(transport.rank())};
-    for (int step = 0; step < steps; ++step) {
-      const tenet::StepResult found = trainer.step(samples.inputs.data() + first * Input::size,
-                                                   samples.targets.data() + first * One::Target::size, parts[rank]);
-      const float expected = losses[static_cast<std::size_t>(step)];
-      wrong += !(std::fabs(found.loss - expected) <= 1e-4f * std::fabs(expected));
+    Rank trainer{optimizer, static_cast<std::uint64_t>(rank)};
+    for (const float expected : losses) {
+      const tenet::StepResult found =
+          trainer.step(samples.inputs.data() + first * Input::size, samples.targets.data() + first * One::Target::size,
+                       parts[static_cast<std::size_t>(rank)]);
+      if (!(std::fabs(found.loss - expected) <= 1e-4f * std::fabs(expected)))
+        tenet::fail("step", "another loss", std::to_string(expected), std::to_string(found.loss));
     }
-    parameters[rank].assign(trainer.weights().parameters(), trainer.weights().parameters() + floats);
+    return std::vector<float>(trainer.weights().parameters(), trainer.weights().parameters() + floats);
   });
-  CHECK(wrong == 0);
+  REQUIRE(parameters[0].size() == floats);
   double worst = 0, largest = 1e-30;
   for (std::size_t i = 0; i < floats; ++i) {
     const double expected = one.weights().parameters()[i];

@@ -10,8 +10,8 @@
 #include <boost/mpi/communicator.hpp>
 #include <boost/mpi/datatype.hpp>
 #include <boost/mpi/environment.hpp>
-#include <cstdlib>
 #include <deque>
+#include <tenet/comm/time_limit.hpp>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/wait.hpp>
 #include <vector>
@@ -165,16 +165,9 @@ class MpiTransport {
 
 static_assert(Transport<MpiTransport>);
 
-/// The world of `Distributed<Mpi>`: all processes that mpirun has started. A wait ends after the seconds that the
-/// environment variable TENET_TIMEOUT says, else after five minutes.
+/// The world of `Distributed<Mpi>`: all processes that mpirun has started. `process_time_limit` says when a wait ends.
 struct Mpi {
-  static MpiTransport connect() {
-    const char* const asked = std::getenv("TENET_TIMEOUT");
-    if (asked == nullptr || *asked == '\0') return MpiTransport();
-    const double seconds = std::atof(asked);
-    if (!(seconds > 0)) fail("TENET_TIMEOUT", "not a time", "a positive number of seconds", asked);
-    return MpiTransport({}, std::chrono::nanoseconds(static_cast<long>(seconds * 1e9)));
-  }
+  static MpiTransport connect() { return MpiTransport({}, process_time_limit()); }
 };
 
 }  // namespace tenet

@@ -72,9 +72,9 @@ namespace detail {
   message.append(std::to_string(rank)).append(", ").append(text(label)).append(": another rank has failed");
   throw PeerFailed(message);
 }
-/// `last` is the rank for which, in the end, all wait, where that is known.
+/// `last` is the rank for which, in the end, all wait, where that is known; `found` is why it is in vain.
 [[noreturn, gnu::cold]] inline void fail_waiting(int rank, const char* doing, int peer, const MessageLabel& label,
-                                                 double seconds, int last = -1) {
+                                                 double seconds, int last = -1, const std::string& found = "nothing") {
   char limit[32];
   std::snprintf(limit, sizeof limit, "%.3g s", seconds);
   std::string where = "rank ";
@@ -82,7 +82,7 @@ namespace detail {
   std::string what(doing);
   what.append(" rank ").append(std::to_string(peer));
   if (last >= 0 && last != peer) what.append(", and that in the end for rank ").append(std::to_string(last));
-  fail(where, what, "within " + std::string(limit), "nothing");
+  fail(where, what, "within " + std::string(limit), found);
 }
 [[noreturn, gnu::cold]] inline void fail_message(int rank, int peer, const MessageLabel& expected, long expected_floats,
                                                  const MessageLabel& found, long found_floats) {

@@ -188,8 +188,17 @@ struct Policies {
       return composition<Instead>();
   }
 
- private:
   static constexpr bool has_ranks = requires { typename Strategy::World; };
+  static constexpr bool has_server_ranks = has_ranks && detail::HasServers<Synchronisation>;
+  /// Whether gradients leave in buckets.
+  static constexpr bool sends_buckets() {
+    if constexpr (std::is_void_v<Synchronisation>)
+      return false;
+    else
+      return Synchronisation::sends_buckets && (has_ranks || !detail::HasServers<Synchronisation>);
+  }
+
+ private:
 
   /// Which policies do not go together.
   template <class Instead>
@@ -205,7 +214,7 @@ struct Policies {
       return std::type_identity<mistake::SynchronisationOfOne<NamedBuckets, Instead>>{};
     else if constexpr (!sends_buckets() && !std::is_void_v<NamedBuckets>)
       return std::type_identity<mistake::BucketsAreNotSent<NamedBuckets, Instead>>{};
-    else if constexpr (has_servers_without_ranks() && !serves_replicas())
+    else if constexpr (!serves_replicas())
       return std::type_identity<mistake::ServerOfReplicas<Synchronisation, Strategy, Instead>>{};
     else if constexpr (has_ranks && std::is_same_v<Synchronisation, Direct>)
       return std::type_identity<mistake::DirectBetweenRanks<Strategy, Instead>>{};
@@ -215,16 +224,9 @@ struct Policies {
       return std::type_identity<void>{};
   }
 
-  static constexpr bool has_servers_without_ranks() { return detail::HasServers<Synchronisation> && !has_ranks; }
-  static constexpr bool sends_buckets() {
-    if constexpr (std::is_void_v<Synchronisation>)
-      return false;
-    else
-      return Synchronisation::sends_buckets && !has_servers_without_ranks();
-  }
   /// Replicas share the parameters: they meet after every step, and the server has to be one of them.
   static constexpr bool serves_replicas() {
-    if constexpr (has_servers_without_ranks())
+    if constexpr (detail::HasServers<Synchronisation> && !has_ranks)
       return Synchronisation::in_rounds && Synchronisation::Place::least_replicas <= Strategy::replicas;
     else
       return true;

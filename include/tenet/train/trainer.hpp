@@ -95,7 +95,15 @@ struct TrainerOf {
   }
   /// Waits for the queued steps. Throws an `Error` for the first that has failed, which says what step it was; those
   /// behind it have been skipped.
-  void synchronize() { state(); }
+  ///
+  /// With a parameter server between ranks it waits for all of them, too: all ranks have the same parameters behind it.
+  void synchronize() {
+    State& now = state();
+    if constexpr (Chosen::has_server_ranks) {
+      prepared<Training>(now, &State::training).synchronize();
+      now.weights.changed();
+    }
+  }
   /// How many steps, and bytes of batches, are queued at most before `step_async` waits; from the next one on.
   void queue_limits(QueueLimits limits) {
     if (limits.tasks <= 0) fail("Trainer", "queue_limits: tasks", "at least one", limits.tasks);
