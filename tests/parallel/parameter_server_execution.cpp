@@ -1,5 +1,5 @@
 #include "../support/training_ranks.hpp"
-#include "tenet/parallel/parameter_server.hpp"
+#include "tenet/parallel/parameter_server_execution.hpp"
 
 using namespace tenet;
 using networks::WholeRows;

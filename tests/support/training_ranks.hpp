@@ -14,7 +14,7 @@ struct Threads {
   using World = ThreadWorld;
   template <class Body>
   static std::vector<std::vector<float>> collect(int count, Body body) {
-    return collect(count, [&](tenet::ThreadTransport& transport) {
+    return ranks::collect(count, [&](tenet::ThreadTransport& transport) {
       const ThreadWorld::Joined joined(transport);
       return body(transport.rank());
     });
@@ -27,7 +27,7 @@ template <class Ranks, class Net, class Loss, class Optimizer, class Input, clas
 void check_training(std::vector<int> parts, Optimizer optimizer) {
   using One = tenet::Trainer<Net, Loss, Optimizer, Input, tenet::Reference>;
   using Rank = tenet::Trainer<Net, Loss, Optimizer, Input, tenet::Distributed<typename Ranks::World>, Policies...>;
-  constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
+  constexpr auto floats = static_cast<std::size_t>(tenet::Weights<Net>::table.parameter_floats);
   constexpr int steps = 4;
   int all = 0;
   for (const int part : parts) all += part;

@@ -27,7 +27,6 @@ class SharedMemoryTransport {
         spins_(size <= available_processors() ? 4000 : 100),
         ways_(static_cast<std::size_t>(size)) {
     for (int other = 0; other < size; ++other) {
-      if (other == rank) continue;
       way(other).out = &ring(rank, other);
       way(other).in = &ring(other, rank);
     }
@@ -146,13 +145,13 @@ class SharedMemoryTransport {
 
   static constexpr long bytes_for(int size) {
     return static_cast<long>(sizeof(Control) + static_cast<std::size_t>(size) * sizeof(Waits) +
-                             static_cast<std::size_t>(size * (size - 1)) * sizeof(Ring));
+                             static_cast<std::size_t>(size * size) * sizeof(Ring));
   }
   Control& control() { return *reinterpret_cast<Control*>(arena_->data()); }
   std::atomic<int>& waits_of(int rank) { return reinterpret_cast<Waits*>(arena_->data() + sizeof(Control))[rank].peer; }
   Ring& ring(int from, int to) {
     char* const first = arena_->data() + sizeof(Control) + static_cast<std::size_t>(size()) * sizeof(Waits);
-    return reinterpret_cast<Ring*>(first)[from * (size() - 1) + to - (to > from)];
+    return reinterpret_cast<Ring*>(first)[from * size() + to];
   }
   Way& way(int other) { return ways_[static_cast<std::size_t>(other)]; }
 

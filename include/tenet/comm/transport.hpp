@@ -47,8 +47,10 @@ struct LinkCost {
 ///     void finish()
 ///         Waits until all that was sent has been received.
 ///
-/// Messages between two ranks arrive in the order in which they were sent. No wait is endless: past the transport's
-/// limit an `Error` names this rank, the other one and the label. Calls of one rank come from one thread at a time.
+/// A rank may send to itself, too. At least 16 messages to a rank may be under way before `send` waits for it, or any
+/// number. Messages between two ranks arrive in the order in which they were sent. No wait is endless: past the
+/// transport's limit an `Error` names this rank, the other one and the label. Calls of one rank come from one thread at
+/// a time.
 template <class T>
 concept Transport = requires(T& transport, const float* data, float* to, void (*use)(const float*, long, long)) {
   { transport.rank() } -> std::same_as<int>;
