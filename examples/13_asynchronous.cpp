@@ -1,5 +1,6 @@
 // Asynchronous steps: batches are prepared, and results taken, while the device trains on an earlier batch.
 // test: --steps 40
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <deque>
@@ -13,7 +14,7 @@ using namespace tenet;
 
 constexpr int batch = 64;
 
-/// The front end's work for a batch: images that are drawn, turned and shifted a little.
+/// The front end's work for a batch: images are drawn, turned and shifted a little, and made noisy.
 class Augmented {
  public:
   explicit Augmented(const ByteImages& images) : images_(images) {}
@@ -29,6 +30,7 @@ class Augmented {
       images_.read(random.below(static_cast<std::uint32_t>(images_.size())), image, &labels_[i]);
       const float angle = random.uniform(-0.15f, 0.15f), down = random.uniform(-2, 2), right = random.uniform(-2, 2);
       turn(image, std::cos(angle), std::sin(angle), down, right, &inputs_[784 * i]);
+      for (std::size_t at = 784 * i; at < 784 * (i + 1); ++at) inputs_[at] += 0.1f * random.normal();
     }
   }
 
@@ -54,12 +56,14 @@ class Augmented {
   std::vector<std::int32_t> labels_ = std::vector<std::int32_t>(batch);
 };
 
-/// What is done with a result.
+/// What is done with a result: means over the last steps, about fifty.
 struct Averages {
   double loss = 0, accuracy = 0;
+  int count = 0;
   void take(const StepResult& result) {
-    loss += 0.02 * (static_cast<double>(result.loss) - loss);
-    accuracy += 0.02 * (static_cast<double>(result.accuracy) - accuracy);
+    const double weight = 1.0 / std::min(++count, 50);
+    loss += weight * (static_cast<double>(result.loss) - loss);
+    accuracy += weight * (static_cast<double>(result.accuracy) - accuracy);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -65,14 +66,13 @@ struct Case {
   }
   double queued() {
     return seconds_of([&] {
-      PendingStep before;
+      std::deque<PendingStep> pending;
       for (int step = 0; step < steps; ++step) {
         prepare(step);
-        PendingStep now = trainer.step_async(inputs.data(), targets.data(), batch);
-        if (step > 0) take(before.get());
-        before = std::move(now);
+        pending.push_back(trainer.step_async(inputs.data(), targets.data(), batch));
+        for (; !pending.empty() && pending.front().ready(); pending.pop_front()) take(pending.front().get());
       }
-      take(before.get());
+      for (const PendingStep& step : pending) take(step.get());
     });
   }
 
