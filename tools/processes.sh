@@ -26,12 +26,16 @@ for ((rank = 0; rank < ranks; ++rank)); do
   TENET_RANK=$rank "$@" &
   processes+=($!)
 done
-while true; do
-  wait -n -p ended
-  code=$?
-  if [[ -n ${ended:-} ]]; then
+# One is looked at after the other, as `wait -n` forgets some of those that end at the same time.
+exec {nothing}<> <(:)
+while ((${#processes[@]} > 0)); do
+  for rank in "${!processes[@]}"; do
+    kill -0 "${processes[rank]}" 2>/dev/null && continue
+    wait "${processes[rank]}"
+    code=$?
+    unset "processes[rank]"
     ((code == 0)) || end_with "$code"
-  elif ((code == 127)); then # none is left; else a signal has come
-    exit "$status"
-  fi
+  done
+  read -rt 0.02 -u "$nothing" # sleeps, without another process
 done
+exit "$status"
