@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <tenet/comm/collectives.hpp>
+#include <tenet/parallel/parameter_server.hpp>
 #include <tenet/tenet.hpp>
 
 #include "../support/message.hpp"
@@ -85,11 +86,15 @@ TEST_CASE("a message that does not come is named, and the transport of others go
   barrier(others, {"barrier", 0, 0});
 }
 
-TEST_CASE("training on ranks is training on one device with the samples of all", "[mpi]") {
+namespace {
+
+/// Trains with the policies on all ranks, and on one device with the samples of all.
+template <class... Policies>
+void check_training() {
   using Net = networks::WholeRows;
   using Input = Features<16>;
   using One = Trainer<Net, CrossEntropy, Sgd, Input, Reference>;
-  using Rank = Trainer<Net, CrossEntropy, Sgd, Input, Cpu<0, 1>, Distributed<Mpi>, BucketBytes<4096>>;
+  using Rank = Trainer<Net, CrossEntropy, Sgd, Input, Cpu<0, 1>, Distributed<Mpi>, BucketBytes<4096>, Policies...>;
   constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
   const int n = environment->size(), rank = environment->rank();
   const auto count_of = [](int r) { return 2 + r % 3; };
@@ -119,6 +124,42 @@ TEST_CASE("training on ranks is training on one device with the samples of all",
   std::vector<float> of_root(trainer.weights().parameters(), trainer.weights().parameters() + floats);
   broadcast(transport, 0, of_root.data(), static_cast<long>(floats), {"parameters", 0, 0});
   CHECK(std::equal(of_root.begin(), of_root.end(), trainer.weights().parameters()));  // to the bit
+}
+
+}  // namespace
+
+TEST_CASE("training on ranks is training on one device with the samples of all", "[mpi]") { check_training<>(); }
+
+TEST_CASE("the same with parameter servers", "[mpi]") {
+  check_training<ParameterServer<Sharded>>();
+  check_training<ParameterServer<OnRank<0>>>();
+}
+
+TEST_CASE("a key-value store adds up what ranks push, and says what a server does not answer", "[mpi]") {
+  const int rank = environment->rank(), n = environment->size();
+  {
+    KeyValueStore store(MpiTransport({}, 20s), {.limit = 20s});
+    for (const int key : {0, 1, 2}) {
+      const std::vector<float> values = network::numbers(key == 2 ? 200'000 : 10, 7);
+      std::vector<float> found(values.size());
+      if (rank == 0) store.assign(key, found).wait();
+      for (int step = 0; step < 3; ++step) {
+        PendingRequest pushed = store.push(key, values), pulled = store.pull(key, found);
+        pushed.wait();
+        pulled.wait();
+        double worst = 0;
+        for (std::size_t i = 0; i < found.size(); ++i)
+          worst = std::fmax(worst, std::fabs(found[i] - static_cast<float>(n) * values[i]));
+        CHECK(worst < 1e-5 * n);
+      }
+    }
+    store.synchronize();
+  }
+  KeyValueStore store(MpiTransport({}, 20s), {.servers = {n - 1}, .limit = 300ms});
+  float value = 0;
+  const std::string message = message_of([&] { store.pull(4, {&value, 1}).wait(); });  // nobody has assigned it
+  CHECK(message == "rank " + std::to_string(rank) + ", pull of key 4: waits for server " + std::to_string(n - 1) +
+                       ", or for ranks that have still to push; expected within 0.3 s, found no answer");
 }
 
 int main(int argc, char** argv) {

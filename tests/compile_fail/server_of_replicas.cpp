@@ -1,5 +1,6 @@
 // Replicas share the parameters, so that none can be steps ahead of another.
 // expect: replicas of DataParallel meet after each step, and one of them is the server: take
+#include <tenet/parallel/parameter_server.hpp>
 #include <tenet/tenet.hpp>
 
 using namespace tenet;
@@ -13,7 +14,7 @@ using Consistency_ = BulkSynchronous;
 #endif
 
 float loss(
-    Trainer<Net, CrossEntropy, Sgd, Image<1, 28, 28>, DataParallel<2>, ParameterServer<On<1>, Consistency_>>& trainer,
+    Trainer<Net, CrossEntropy, Sgd, Image<1, 28, 28>, DataParallel<2>, ParameterServer<OnRank<1>, Consistency_>>& trainer,
     const float* images, const int* labels) {
   return trainer.step(images, labels, 32).loss;
 }

@@ -1,5 +1,6 @@
 #include "tenet/parallel/strategy.hpp"
 
+#include <tenet/parallel/parameter_server.hpp>
 #include <tenet/tenet.hpp>
 
 #include "../support/network.hpp"
@@ -74,7 +75,7 @@ struct WithAll {
     check_with(std::type_identity<With<Single>>{});
     check_with(std::type_identity<With<DataParallel<1>>>{});
     check_with(std::type_identity<With<DataParallel<2>, Direct>>{});
-    check_with(std::type_identity<With<DataParallel<2>, ParameterServer<On<1>>>>{});
+    check_with(std::type_identity<With<DataParallel<2>, ParameterServer<OnRank<1>>>>{});
     check_with(std::type_identity<With<DataParallel<3>, ParameterServer<Sharded>>>{});
     check_with(std::type_identity<With<DataParallel<3>, AllReduce, BucketBytes<512>>>{});
     check_with(std::type_identity<With<DataParallel<4>, Ring, BucketBytes<4096>>>{});
@@ -89,7 +90,7 @@ struct WithAll {
     };
     check_rank(std::type_identity<With<Distributed<ThreadWorld>, Ring>>{});
     check_rank(std::type_identity<With<Distributed<ThreadWorld>, ParameterServer<>>>{});
-    check_rank(std::type_identity<With<Distributed<ThreadWorld>, ParameterServer<On<0>, Asynchronous>>>{});
+    check_rank(std::type_identity<With<Distributed<ThreadWorld>, ParameterServer<OnRank<0>, Asynchronous>>>{});
   }
 };
 

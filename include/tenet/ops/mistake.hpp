@@ -219,7 +219,7 @@ struct ServerOfReplicas : Instead {
   using Instead::Instead;
   static_assert(never<Policy>,
                 "replicas of DataParallel meet after each step, and one of them is the server: take "
-                "ParameterServer<On<i>> of one of them or ParameterServer<Sharded>, or Distributed");
+                "ParameterServer<OnRank<i>> of one of them or ParameterServer<Sharded>, or Distributed");
 };
 template <class Strategy, class Instead = Nothing>
 struct NotReproducible : Instead {

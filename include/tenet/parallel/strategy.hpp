@@ -1,7 +1,6 @@
 #pragma once
 
 #include <tenet/parallel/distributed_execution.hpp>
-#include <tenet/parallel/parameter_server_execution.hpp>
 #include <tenet/parallel/replicated_execution.hpp>
 
 /// Where the parts of a training run: the policies of the axis `strategy`.
@@ -45,8 +44,8 @@ struct StepOfRank {
 };
 template <class Program, class Policies, class T, HasServers Synchronisation>
 struct StepOfRank<Program, Policies, T, Synchronisation> {
-  using type =
-      ParameterServerExecution<Program, typename Policies::Device, Synchronisation, Policies::Buckets::bucket_bytes, T>;
+  using type = typename Synchronisation::template StepOfRank<Program, typename Policies::Device,
+                                                             Policies::Buckets::bucket_bytes, T>;
 };
 
 /// A training step that needs the transport as well as the executor.

@@ -8,8 +8,8 @@ namespace tenet {
 
 /// All parameters on one rank or device.
 template <int rank>
-struct On {
-  static_assert(rank >= 0, "On<rank>: not a rank");
+struct OnRank {
+  static_assert(rank >= 0, "OnRank<rank>: not a rank");
   static std::vector<int> servers() { return {rank}; }
   /// The part of so many parameters that replica `replica` of `replicas` updates.
   static constexpr FloatRange part(long floats, int replica, int) { return {0, replica == rank ? floats : 0}; }
@@ -53,36 +53,6 @@ struct Ring {
   static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
     all_reduce_by_ring(transport, data, floats, label, weight);
   }
-};
-
-/// A step takes the gradients of all ranks, and all ranks wait for it: as one device with all samples.
-struct BulkSynchronous {
-  static constexpr Consistency consistency = Consistency::bulk_synchronous();
-  static constexpr const char* name = "bulk-synchronous parameter server";
-};
-/// Nobody waits: a rank's gradient changes the parameters when it comes, whatever the others have done since it was
-/// computed.
-struct Asynchronous {
-  static constexpr Consistency consistency = Consistency::asynchronous();
-  static constexpr const char* name = "asynchronous parameter server";
-};
-/// The same, but a rank waits where it would be more than `Steps` ahead of the slowest one.
-template <long Steps>
-struct BoundedStaleness {
-  static_assert(Steps >= 0, "BoundedStaleness<steps>: not negative");
-  static constexpr Consistency consistency = Consistency::bounded_staleness(Steps);
-  static constexpr const char* name = "parameter server of bounded staleness";
-};
-
-/// The servers keep the parameters and the optimizer's state. Ranks push the gradients of their samples, bucket by
-/// bucket as soon as they are there; a server's copy of the optimizer updates its parameters; ranks pull them.
-template <class Where = Sharded, class Consistency_ = BulkSynchronous>
-struct ParameterServer {
-  using Place = Where;
-  using Consistency = Consistency_;
-  static constexpr const char* name = Consistency::name;
-  static constexpr bool sends_buckets = true;
-  static constexpr bool in_rounds = Consistency::consistency.in_rounds;
 };
 
 /// How many bytes of gradients are sent together, at least: small buckets leave early, large ones wait less often.

@@ -199,7 +199,6 @@ struct Policies {
   }
 
  private:
-
   /// Which policies do not go together.
   template <class Instead>
   static constexpr auto composition() {

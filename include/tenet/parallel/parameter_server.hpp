@@ -5,7 +5,44 @@
 #include <tenet/parallel/key_value_store.hpp>
 #include <tenet/parallel/synchronisation.hpp>
 
+/// Parameters on servers: the synchronisation `ParameterServer`, and the training step of a rank that has one. Not part
+/// of tenet/tenet.hpp.
 namespace tenet {
+
+template <class Program, class Device, class Synchronisation, long bucket_bytes, Transport T>
+class ParameterServerExecution;
+
+/// A step takes the gradients of all ranks, and all ranks wait for it: as one device with all samples.
+struct BulkSynchronous {
+  static constexpr Consistency consistency = Consistency::bulk_synchronous();
+  static constexpr const char* name = "bulk-synchronous parameter server";
+};
+/// Nobody waits: a rank's gradient changes the parameters when it comes, whatever the others have done since it was
+/// computed.
+struct Asynchronous {
+  static constexpr Consistency consistency = Consistency::asynchronous();
+  static constexpr const char* name = "asynchronous parameter server";
+};
+/// The same, but a rank waits where it would be more than `Steps` ahead of the slowest one.
+template <long Steps>
+struct BoundedStaleness {
+  static_assert(Steps >= 0, "BoundedStaleness<steps>: not negative");
+  static constexpr Consistency consistency = Consistency::bounded_staleness(Steps);
+  static constexpr const char* name = "parameter server of bounded staleness";
+};
+
+/// The servers keep the parameters and the optimizer's state. Ranks push the gradients of their samples, bucket by
+/// bucket as soon as they are there; a server's copy of the optimizer updates its parameters; ranks pull them.
+template <class Where = Sharded, class Consistency_ = BulkSynchronous>
+struct ParameterServer {
+  using Place = Where;
+  using Consistency = Consistency_;
+  static constexpr const char* name = Consistency::name;
+  static constexpr bool sends_buckets = true;
+  static constexpr bool in_rounds = Consistency::consistency.in_rounds;
+  template <class Program, class Device, long bucket_bytes, class T>
+  using StepOfRank = ParameterServerExecution<Program, Device, ParameterServer, bucket_bytes, T>;
+};
 
 /// A training step of a rank with parameter servers. The same interface as `Execution`; all ranks make one together.
 ///

@@ -1,5 +1,6 @@
+#include "tenet/parallel/parameter_server.hpp"
+
 #include "../support/training_ranks.hpp"
-#include "tenet/parallel/parameter_server_execution.hpp"
 
 using namespace tenet;
 using networks::WholeRows;
@@ -10,7 +11,7 @@ template <class Ranks>
 void check_all() {
   const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
   ranks::check_training<Ranks, WholeRows, CrossEntropy, Sgd, Features<16>, Reference, ParameterServer<>>({5}, sgd);
-  ranks::check_training<Ranks, WholeRows, MeanSquaredError, Sgd, Features<16>, Reference, ParameterServer<On<1>>,
+  ranks::check_training<Ranks, WholeRows, MeanSquaredError, Sgd, Features<16>, Reference, ParameterServer<OnRank<1>>,
                         BucketBytes<4096>>({4, 1, 6}, sgd);
   ranks::check_training<Ranks, WholeRows, CrossEntropy, AdamW, Features<16>, Cpu<0, 1>, ParameterServer<Sharded>,
                         BucketBytes<1>>({3, 2, 2, 1}, {.learning_rate = 0.01f});
