@@ -28,6 +28,7 @@ template <long Steps>
 struct BoundedStaleness {
   static_assert(Steps >= 0, "BoundedStaleness<steps>: not negative");
   static constexpr Consistency consistency = Consistency::bounded_staleness(Steps);
+  static constexpr long most_ahead = Steps;
   static constexpr const char* name = "parameter server of bounded staleness";
 };
 

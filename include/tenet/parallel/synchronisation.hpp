@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tenet/comm/collectives.hpp>
-#include <tenet/parallel/consistency.hpp>
+#include <vector>
 
 /// How the gradients of replicas become one: the policies of the axis `synchronisation`.
 namespace tenet {

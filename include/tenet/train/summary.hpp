@@ -138,11 +138,10 @@ std::string synchronisation_text() {
     std::string result = "gradients: ";
     result.append(megabytes(Training::slots.parameter_floats)).append(" a step, ");
     result.append(Chosen::Synchronisation::name);
-    if constexpr (HasServers<typename Chosen::Synchronisation>) {
-      constexpr Consistency consistency = Chosen::Synchronisation::Consistency::consistency;
-      if (!consistency.in_rounds && consistency.staleness != Consistency::unbounded)
-        result.append(" (at most ").append(std::to_string(consistency.staleness)).append(" steps ahead)");
-    }
+    if constexpr (requires { Chosen::Synchronisation::Consistency::most_ahead; })
+      result.append(" (at most ")
+          .append(std::to_string(Chosen::Synchronisation::Consistency::most_ahead))
+          .append(" steps ahead)");
     if constexpr (Chosen::sends_buckets()) {
       constexpr auto plan = plan_buckets(Training::lowered, Training::slots, Chosen::Buckets::bucket_bytes / 4);
       const int before = Training::lowered.first_update;
