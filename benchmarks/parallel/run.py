@@ -1,6 +1,6 @@
 """Data parallelism on two cores: steps on two logical devices beside PyTorch's DistributedDataParallel, and all_reduce
-among threads and among processes beside Open MPI's and gloo's. And steps on one core that are queued by a front end on
-another."""
+among threads and among processes beside Open MPI's and gloo's. Steps on one core that are queued by a front end on
+another, and parameter servers whose ranks are slow in turns."""
 from __future__ import annotations
 
 import pathlib
@@ -58,6 +58,18 @@ def asynchronous() -> list[Row]:
     return rows
 
 
+def staleness() -> list[Row]:
+    """Parameter servers, four ranks: in each step another one, at random, is three times slower than the others."""
+    found = run_json(build("bench_parallel_ours_staleness") / "bench_parallel_ours_staleness")
+    if found["most_ahead"] > found["bound"]:
+        raise SystemExit(f"a rank was {found['most_ahead']} steps ahead, allowed were {found['bound']}")
+    name = "parameter server, 4 ranks, one at a time three times slower:"
+    return [Row(f"{name} staleness bound {found['bound']} over bulk-synchronous", "times",
+                found["bulk_synchronous"] / found["bounded"], {}, 1.6, higher_is_better=True),
+            Row(f"{name} asynchronous over bulk-synchronous", "times",
+                found["bulk_synchronous"] / found["asynchronous"], {}, higher_is_better=True)]
+
+
 def text(size: int) -> str:
     return f"{size / 1024:g} KB" if size < 1 << 20 else f"{size / (1 << 20):.3g} MB"
 
@@ -81,6 +93,7 @@ def main() -> int:
                             (ours[case] - ours["half"]) * 1e6, alone, 30 if case == "direct" else None))
 
     rows += asynchronous()
+    rows += staleness()
 
     programs = build(*(f"bench_parallel_ours_{kind}_all_reduce" for kind in ("threads", "shared_memory", "mpi")))
     threads: dict[str, float] = {}
