@@ -151,6 +151,18 @@ class Execution {
                                       to);
   }
 
+  /// The same for so many parameters, and what belongs to them, that lie elsewhere: the k-th state behind the first by
+  /// k times the number of all parameters.
+  void update(float* parameters, float* gradients, float* states, long count) const {
+    constexpr int first = Program::lowered.first_update, last = Program::lowered.after_update;
+    Arenas there = arenas_;
+    there[Arena::parameters] = parameters;
+    there[Arena::gradients] = gradients;
+    there[Arena::states] = states;
+    StepRunner<Kernels>::run_elements(there, step_tables<Program>(first, last), Program::slots.parameter_floats, 0,
+                                      count);
+  }
+
   /// Result `index` of the last run.
   const float* result(int index) const {
     if constexpr (has_one_sample())

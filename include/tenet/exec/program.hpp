@@ -123,6 +123,13 @@ struct Program {
     for (const Output& output : graph.outputs) found = found || output.destination == Destination::buffer;
     return found;
   }();
+  /// Of the optimizer, for each parameter.
+  static constexpr int state_count = [] {
+    int count = 0;
+    for (const Output& output : graph.outputs)
+      if (output.destination == Destination::state && output.index >= count) count = output.index + 1;
+    return count;
+  }();
   static constexpr long per_sample_floats = plan.per_sample_floats, fixed_floats = plan.fixed_floats;
 
   /// Floating point operations of a run.

@@ -202,9 +202,9 @@ struct SynchronisationOfOne : Instead {
 template <class Strategy, class Instead = Nothing>
 struct DirectBetweenRanks : Instead {
   using Instead::Instead;
-  static_assert(
-      never<Strategy>,
-      "Direct reads the memory of other replicas, which ranks cannot: take AllReduce or Ring for Distributed");
+  static_assert(never<Strategy>,
+                "Direct and Hogwild use the memory of other replicas, which ranks cannot: take AllReduce, Ring or "
+                "ParameterServer for Distributed");
 };
 template <class Policy, class Instead = Nothing>
 struct BucketsAreNotSent : Instead {

@@ -164,15 +164,13 @@ class ParameterServerExecution {
       if (optimizer_ == nullptr) {
         executor_ = make_executor<Device, Kernels>(1);
         optimizer_ = std::make_unique<One>(*executor_);
-        states_.grow(state_count * Program::slots.parameter_floats);
+        states_.grow(Program::state_count * Program::slots.parameter_floats);
       }
       const long first = plan.buckets[index(pushed.key)].first + pushed.first;
       optimizer_->set_scalars(pushed.settings.data(), 0);
-      optimizer_->bind(Arena::parameters, value.data());
-      optimizer_->bind(Arena::gradients, pushed.values.data());
-      if (state_count > 0) optimizer_->bind(Arena::states, states_.data() + first);
       optimizer_->prepare_update();
-      optimizer_->update(0, static_cast<long>(value.size()));
+      optimizer_->update(value.data(), pushed.values.data(),
+                         Program::state_count > 0 ? states_.data() + first : nullptr, static_cast<long>(value.size()));
     }
 
    private:
@@ -188,20 +186,13 @@ class ParameterServerExecution {
     return result;
   }
 
-  /// Numbers that change from step to step, and states for each parameter, of the optimizer.
+  /// Numbers of the optimizer that change from step to step.
   static constexpr int setting_count = [] {
     int count = 0;
     for (const NumberEntry& entry : Program::numbers)
       if (entry.source == Source::scalar && entry.index >= count) count = entry.index + 1;
     return count;
   }();
-  static constexpr int state_count = [] {
-    int count = 0;
-    for (const Output& output : Program::graph.outputs)
-      if (output.destination == Destination::state && output.index >= count) count = output.index + 1;
-    return count;
-  }();
-
   One execution_;
   std::array<float*, 8> bound_{};
   std::array<float, 4> results_{};

@@ -89,20 +89,6 @@ class TreeOfTerms {
   std::vector<Buffer> waiting_;
 };
 
-/// Whether the optimizer's steps are element-wise over all parameters, so that each part of them can be run alone.
-template <class Program>
-constexpr bool updates_by_elements() {
-  for (int i = 0; i < Program::graph.output_count; ++i) {
-    const Destination to = Program::graph.outputs[i].destination;
-    if ((to == Destination::parameters || to == Destination::state) && Program::plan.copied[i]) return false;
-  }
-  for (int s = Program::lowered.first_update; s < Program::lowered.after_update; ++s) {
-    const auto& step = Program::lowered.steps[s];
-    if (step.kind != Kind::element || Program::lowered.calls[step.region].batched) return false;
-  }
-  return true;
-}
-
 }  // namespace detail
 
 /// The same interface as `Execution`.
@@ -116,7 +102,7 @@ class ReplicatedExecution {
   explicit ReplicatedExecution(Group& replicas)
       : replicas_(&replicas), network_(replicas.size()), parts_(static_cast<std::size_t>(replicas.size())) {
     static_assert(
-        detail::updates_by_elements<Program>(),
+        updates_by_elements<Program>(),
         "DataParallel: the optimizer's update is not element-wise over all parameters, so that replicas cannot "
         "share it");
     replicas.run([&](int r) {  // its memory is touched first by the thread that works with it
@@ -281,21 +267,13 @@ class ReplicatedExecution {
     const int count = replicas_->size();
     const FloatRange part = part_of_parameters(r);
     constexpr long block = 4096;
-    run_each(replicas_->executor(r), static_cast<int>((part.count + block - 1) / block), [&](int task) {
+    replicas_->run_each(r, static_cast<int>((part.count + block - 1) / block), [&](int task) {
       const long from = part.first + task * block, to = std::min(from + block, part.first + part.count);
       if constexpr (!exchanges && reproducible) detail::tree_sum(gradients, count, gradients[r], from, to);
       if constexpr (!exchanges && !reproducible) detail::weighted_sum(gradients, weight, count, gradients[r], from, to);
       parts_[index(r)].execution->update(from, to);
     });
   }
-  template <class Task>
-  static void run_each(typename Kernels::Executor& executor, int tasks, const Task& task) {
-    if constexpr (requires { executor.size(); })
-      executor.for_each(tasks, [&](int index, int) { task(index); });
-    else
-      for (int index = 0; index < tasks; ++index) task(index);
-  }
-
   // Results of a sample are put one after the other; those of a batch are means.
 
   void grow_results(int batch) {

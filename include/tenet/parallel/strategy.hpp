@@ -16,6 +16,24 @@ struct Single {
   using ExecutionOf = Execution<Program, typename Policies::OneSample>;
 };
 
+namespace detail {
+
+template <class Program, class Policies>
+struct StepOfReplicas {
+  using Synchronisation = std::conditional_t<SharesWithoutLocks<typename Policies::Synchronisation>, Direct,
+                                             typename Policies::Synchronisation>;
+  using type = ReplicatedExecution<Program, typename Policies::Device, Synchronisation, Policies::Buckets::bucket_bytes,
+                                   Policies::Order::virtual_shards>;
+};
+template <class Program, class Policies>
+  requires(SharesWithoutLocks<typename Policies::Synchronisation> &&
+           Program::lowered.after_update > Program::lowered.first_update)
+struct StepOfReplicas<Program, Policies> {
+  using type = typename Policies::Synchronisation::template StepOfReplicas<Program, typename Policies::Device>;
+};
+
+}  // namespace detail
+
 /// On `Replicas` logical devices of this process. Each runs the network on its part of every batch; they share the
 /// parameters, and each updates a part of them with the mean of all gradients.
 ///
@@ -32,8 +50,7 @@ struct DataParallel {
   };
   using Synchronisation = Direct;  ///< where the user names none
   template <class Program, class Policies>
-  using ExecutionOf = ReplicatedExecution<Program, typename Policies::Device, typename Policies::Synchronisation,
-                                          Policies::Buckets::bucket_bytes, Policies::Order::virtual_shards>;
+  using ExecutionOf = typename detail::StepOfReplicas<Program, Policies>::type;
 };
 
 namespace detail {

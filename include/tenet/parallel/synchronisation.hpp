@@ -77,6 +77,8 @@ struct AnyOrder {
 namespace detail {
 template <class Synchronisation>
 concept HasServers = requires { typename Synchronisation::Consistency; };
+template <class Synchronisation>
+concept SharesWithoutLocks = requires { Synchronisation::samples_of_update; };
 }  // namespace detail
 
 }  // namespace tenet

@@ -215,7 +215,7 @@ struct Policies {
       return std::type_identity<mistake::BucketsAreNotSent<NamedBuckets, Instead>>{};
     else if constexpr (!serves_replicas())
       return std::type_identity<mistake::ServerOfReplicas<Synchronisation, Strategy, Instead>>{};
-    else if constexpr (has_ranks && std::is_same_v<Synchronisation, Direct>)
+    else if constexpr (has_ranks && !sends_buckets())
       return std::type_identity<mistake::DirectBetweenRanks<Strategy, Instead>>{};
     else if constexpr (!std::is_same_v<Order, AnyOrder> && !can_be_reproduced())
       return std::type_identity<mistake::NotReproducible<Strategy, Instead>>{};
@@ -233,7 +233,8 @@ struct Policies {
 
   static constexpr bool can_be_reproduced() {
     constexpr bool divides = Order::virtual_shards > 0 && Order::virtual_shards % Strategy::replicas == 0;
-    return divides && !std::is_same_v<Strategy, Single> && !std::is_same_v<Synchronisation, Ring> && !has_ranks;
+    return divides && !std::is_same_v<Strategy, Single> && !std::is_same_v<Synchronisation, Ring> && !has_ranks &&
+           !detail::SharesWithoutLocks<Synchronisation>;
   }
 };
 

@@ -142,6 +142,10 @@ std::string synchronisation_text() {
       result.append(" (at most ")
           .append(std::to_string(Chosen::Synchronisation::Consistency::most_ahead))
           .append(" steps ahead)");
+    if constexpr (SharesWithoutLocks<typename Chosen::Synchronisation>)
+      result.append(" with updates by ")
+          .append(std::to_string(Chosen::Synchronisation::samples_of_update))
+          .append(" samples");
     if constexpr (Chosen::sends_buckets()) {
       constexpr auto plan = plan_buckets(Training::lowered, Training::slots, Chosen::Buckets::bucket_bytes / 4);
       const int before = Training::lowered.first_update;

@@ -1,0 +1,171 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <tenet/core/buffer.hpp>
+#include <tenet/exec/execution.hpp>
+#include <tenet/parallel/replicas.hpp>
+#include <tenet/parallel/synchronisation.hpp>
+
+/// Replicas that update common parameters without waiting for each other: the synchronisation `Hogwild`. Not part of
+/// tenet/tenet.hpp.
+namespace tenet {
+
+template <class Program, class Device, int samples>
+class HogwildExecution;
+
+/// A batch is cut into parts of so many samples. Replicas take one after the other, whoever is free; each computes the
+/// gradient of a part with the parameters as it finds them, and updates them at once. Updates of others in between are
+/// not waited for, and one of two that meet at a number may be lost. Each replica has an optimizer state of its own;
+/// what changes from step to step, such as Adam's corrections, counts batches. (Niu, Recht, Ré, Wright, NeurIPS 2011.)
+template <int Samples>
+struct Hogwild {
+  static_assert(Samples >= 1, "Hogwild<samples>: at least one sample for an update");
+  static constexpr const char* name = "Hogwild!";
+  static constexpr bool sends_buckets = false;
+  static constexpr int samples_of_update = Samples;
+  template <class Program, class Device>
+  using StepOfReplicas = HogwildExecution<Program, Device, Samples>;
+};
+
+namespace detail {
+
+// Numbers that several threads read and write at the same time. Each is a whole number at any time, but nothing is said
+// about the order in which others see them.
+inline void load_relaxed(const float* from, float* to, long count) {
+  for (long i = 0; i < count; ++i)
+    to[i] = std::atomic_ref<float>(const_cast<float&>(from[i])).load(std::memory_order_relaxed);
+}
+/// Only what has changed: other cores keep the lines of the cache in which nothing has.
+inline void store_changes_relaxed(const float* before, const float* now, float* to, long count) {
+  for (long i = 0; i < count; ++i)
+    if (now[i] != before[i]) std::atomic_ref<float>(to[i]).store(now[i], std::memory_order_relaxed);
+}
+
+}  // namespace detail
+
+/// A training step on replicas that share parameters without locks. The same interface as `Execution`. Results are
+/// means over all parts of the batch, each with the parameters that it met; running statistics are the first replica's,
+/// and the gradients that of its last part.
+template <class Program, class Device, int samples>
+class HogwildExecution {
+ public:
+  using Kernels = typename Program::Kernels;
+  using Group = Replicas<Device, Kernels>;
+
+  explicit HogwildExecution(Group& replicas) : replicas_(&replicas), parts_(static_cast<std::size_t>(replicas.size())) {
+    static_assert(Program::lowered.after_update > Program::lowered.first_update, "a training step");
+    static_assert(updates_by_elements<Program>(),
+                  "Hogwild: the optimizer's update is not element-wise over all parameters");
+    replicas.run([&](int r) {  // its memory is touched first by the thread that works with it
+      Part& part = parts_[index(r)];
+      part.execution = std::make_unique<One>(replicas.executor(r));
+      const auto own = [&](Arena arena, Buffer& memory, long floats) {
+        memory.grow(floats);
+        part.bound[index(arena)] = memory.data();
+        part.execution->bind(arena, memory.data());
+      };
+      own(Arena::parameters, part.parameters, Program::slots.parameter_floats);
+      if (r == 0) return;
+      own(Arena::gradients, part.gradients, Program::slots.parameter_floats);
+      own(Arena::states, part.states, Program::state_count * Program::slots.parameter_floats);
+      if (Program::slots.buffer_floats > 0) own(Arena::buffers, part.buffers, Program::slots.buffer_floats);
+    });
+  }
+
+  void set_scalars(const float* scalars, std::uint64_t seed) {
+    seed_ = seed;
+    for (Part& part : parts_) part.execution->set_scalars(scalars, seed);
+  }
+  void bind(Arena arena, float* memory) {
+    if (arena == Arena::parameters) {
+      shared_ = memory;
+    } else {
+      parts_[0].bound[index(arena)] = memory;
+      parts_[0].execution->bind(arena, memory);
+    }
+  }
+  void give(int input, const void* data) { inputs_[index(input)] = data; }
+  void use_weights(std::uint64_t version) {
+    for (Part& part : parts_) part.execution->use_weights(version);
+  }
+
+  void run(int batch) {
+    const int updates = (batch + samples - 1) / samples;
+    std::atomic<int> next{0};
+    replicas_->run([&](int r) {
+      Part& part = parts_[index(r)];
+      part.results.fill(0);
+      for (int i = next.fetch_add(1); i < updates; i = next.fetch_add(1)) {
+        const int first = i * samples, count = std::min(samples, batch - first);
+        train(r, i, first, count);
+      }
+    });
+    results_.fill(0);
+    for (const Part& part : parts_)
+      for (std::size_t i = 0; i < results_.size(); ++i) results_[i] += part.results[i] / static_cast<float>(batch);
+  }
+
+  void collect_gradients() {}
+  const float* result(int i) const { return &results_[index(i)]; }
+  long memory_floats() const {
+    long sum = 0;
+    for (const Part& part : parts_) sum += part.execution->memory_floats();
+    return sum;
+  }
+
+ private:
+  using One = Execution<Program, OneSampleNever>;
+  static constexpr long block = 2048;
+
+  struct Part {
+    std::unique_ptr<One> execution;
+    std::array<float*, 8> bound{};
+    Buffer parameters, gradients, states, buffers;
+    std::array<float, 4> results{};  // sums over its samples
+  };
+  static constexpr std::size_t index(auto i) { return static_cast<std::size_t>(i); }
+
+  /// One update, with the samples from `first` on.
+  void train(int r, int number, int first, int count) {
+    Part& part = parts_[index(r)];
+    One& execution = *part.execution;
+    float *const own = part.bound[index(Arena::parameters)], *const gradients = part.bound[index(Arena::gradients)],
+                 *const states = part.bound[index(Arena::states)];
+    const auto for_blocks = [&](auto task) {
+      constexpr long all = Program::slots.parameter_floats;
+      replicas_->run_each(r, static_cast<int>((all + block - 1) / block),
+                          [&](int b) { task(b * block, std::min(block, all - b * block)); });
+    };
+    for_blocks([&](long from, long floats) { detail::load_relaxed(shared_ + from, own + from, floats); });
+    execution.set_seed(seed_ + static_cast<std::uint64_t>(number) * 0xd1342543de82ef95u);
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const TensorInfo* const type = Program::input_types[i];
+      if (type == nullptr || inputs_[i] == nullptr) continue;
+      const long skipped = type->batched ? type->size() * first : 0;
+      execution.give(static_cast<int>(i), static_cast<const float*>(inputs_[i]) + skipped);
+    }
+    execution.begin(count);
+    execution.run_steps(Program::lowered.prepared_steps, Program::lowered.first_update);
+    execution.prepare_update();
+    for_blocks([&](long from, long floats) {
+      float before[block], now[block];
+      detail::load_relaxed(shared_ + from, before, floats);
+      std::copy_n(before, floats, now);
+      execution.update(now, gradients + from, Program::state_count > 0 ? states + from : nullptr, floats);
+      detail::store_changes_relaxed(before, now, shared_ + from, floats);
+    });
+    execution.run_steps(Program::lowered.after_update, Program::lowered.used.steps);
+    for (int i = 0; i < Program::result_count; ++i)
+      part.results[index(i)] += *execution.result(i) * static_cast<float>(count);
+  }
+
+  Group* replicas_;
+  std::vector<Part> parts_;
+  std::array<const void*, 4> inputs_{};
+  std::array<float, 4> results_{};
+  float* shared_ = nullptr;
+  std::uint64_t seed_ = 0;
+};
+
+}  // namespace tenet

@@ -1,0 +1,85 @@
+#include "tenet/parallel/hogwild.hpp"
+
+#include <tenet/tenet.hpp>
+
+#include "../support/network.hpp"
+#include "../support/networks.hpp"
+
+using namespace tenet;
+
+namespace {
+
+template <class Net, class Loss, class Optimizer, class Input, class Device>
+using One = Trainer<Net, Loss, Optimizer, Input, Device>;
+template <class Net, class Loss, class Optimizer, class Input, class Device, int replicas, int samples>
+using Wild = Trainer<Net, Loss, Optimizer, Input, Device, DataParallel<replicas>, Hogwild<samples>>;
+
+/// One replica takes the parts in their order, as one device takes batches.
+template <class Net, class Loss, class Optimizer, class Input, class Device>
+void check_alone(Optimizer optimizer) {
+  using Plain = One<Net, Loss, Optimizer, Input, Device>;
+  using Alone = Wild<Net, Loss, Optimizer, Input, Device, 1, 4>;
+  const network::Samples<Plain> samples(10);
+  Plain plain{optimizer, 3};
+  Alone alone{optimizer, 3};
+  for (int step = 0; step < 3; ++step) {
+    double loss = 0;
+    for (const int first : {0, 4, 8}) {
+      const int count = first == 8 ? 2 : 4;
+      loss += static_cast<double>(count) * plain
+                                               .step(samples.inputs.data() + first * Input::size,
+                                                     samples.targets.data() + first * Plain::Target::size, count)
+                                               .loss;
+    }
+    CHECK(alone.step(samples.inputs.data(), samples.targets.data(), 10).loss == Approx(loss / 10).epsilon(1e-5));
+  }
+  for (long i = 0; i < Weights<Net>::table.parameter_floats; ++i)
+    REQUIRE(alone.weights().parameters()[i] == plain.weights().parameters()[i]);  // to the bit
+  CHECK(alone.gradients() != nullptr);
+}
+
+}  // namespace
+
+TEST_CASE("one replica updates as one device with small batches does", "[hogwild]") {
+  // Settings that do not change from step to step: an update of a part is no step of its own.
+  check_alone<networks::WholeRows, CrossEntropy, PlainSgd, Features<16>, Reference>({.learning_rate = 0.05f});
+  check_alone<networks::WholeRows, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>>(
+      {.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f});
+  check_alone<networks::WholeRows, MeanSquaredError, Sgd, Features<16>, Cpu<0, 2>>({.learning_rate = 0.05f});
+}
+
+TEST_CASE("replicas that do not wait for each other train", "[hogwild]") {
+  using Net = networks::WholeRows;
+  using Plain = One<Net, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>>;
+  const network::Samples<Plain> samples(64);
+  const Sgd sgd{.learning_rate = 0.1f, .momentum = 0.5f};
+  const auto train = [&](auto& trainer, int steps) {
+    float loss = 0;
+    for (int step = 0; step < steps; ++step)
+      loss = trainer.step(samples.inputs.data(), samples.targets.data(), 64).loss;
+    return loss;
+  };
+  Plain plain{sgd, 3};
+  const float first = train(plain, 1), many_steps = train(plain, 60);
+  CHECK(many_steps < 0.8f * first);
+  Wild<Net, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, 3, 8> wild{sgd, 3};
+  // Eight updates a step: further than one device gets with as many steps.
+  CHECK(train(wild, 61) < 0.8f * many_steps);
+}
+
+TEST_CASE("running statistics, and a batch smaller than the number of replicas", "[hogwild]") {
+  using Net = networks::Residual;
+  using Input = Image<2, 6, 5>;
+  Wild<Net, CrossEntropy, PlainSgd, Input, Cpu<0, 1>, 4, 1> wild{{.learning_rate = 0.01f}, 0};
+  const network::Samples<One<Net, CrossEntropy, PlainSgd, Input, Cpu<0, 1>>> samples(2);
+  const std::vector<float> before(wild.weights().parameters(),
+                                  wild.weights().parameters() + Weights<Net>::table.parameter_floats);
+  CHECK(std::isfinite(wild.step(samples.inputs.data(), samples.targets.data(), 2).loss));
+  CHECK(!std::equal(before.begin(), before.end(), wild.weights().parameters()));
+}
+
+TEST_CASE("the summary says what is shared", "[hogwild]") {
+  const std::string summary = Wild<networks::WholeRows, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, 3, 8>().summary();
+  CAPTURE(summary);
+  CHECK(summary.find("a step, Hogwild! with updates by 8 samples\n3 devices, each: cpu") != std::string::npos);
+}
