@@ -102,10 +102,7 @@ class StepQueue final : public QueuedSteps {
     queue_.wait_for_room(bytes);
     const long most = std::max(bytes, limits_.bytes);
     for (auto& place : places_)
-      if (is_free(place) && place->bytes() >= bytes && place->bytes() <= most) {
-        queue_.wait_for_room(place->bytes());
-        return *place;
-      }
+      if (is_free(place) && place->bytes() >= bytes && place->bytes() <= most) return *place;
     // Those that are free do not fit: others take their memory.
     std::erase_if(places_, is_free);
     return *places_.emplace_back(std::make_unique<Place>(bytes));
@@ -120,7 +117,6 @@ class StepQueue final : public QueuedSteps {
       detail::StepOutcome& outcome = *outcomes_[next_outcome_];
       if (outcome.holders.load(std::memory_order_acquire) != 1 || outcome.ended.load(std::memory_order_acquire) == 0)
         continue;
-      outcome.failure = nullptr;
       outcome.ended.store(0, std::memory_order_relaxed);
       return outcome;
     }
