@@ -109,10 +109,10 @@ class StepQueue final : public QueuedSteps {
   }
   static bool is_free(const std::unique_ptr<Place>& place) { return place->is_free.load(std::memory_order_acquire); }
 
-  /// The outcome that has served longest, if nobody holds it any longer. Where the next few are still held, there is
-  /// one more: results that somebody keeps are kept.
+  /// An outcome that nobody holds any longer; the one that has served longest is asked first. There is one more where
+  /// none is found among so many: results that somebody keeps are kept.
   detail::StepOutcome& free_outcome() {
-    for (std::size_t tries = 0; tries < std::min<std::size_t>(outcomes_.size(), 8); ++tries) {
+    for (std::size_t tries = 0; tries < std::min<std::size_t>(outcomes_.size(), 64); ++tries) {
       next_outcome_ = (next_outcome_ + 1) % outcomes_.size();
       detail::StepOutcome& outcome = *outcomes_[next_outcome_];
       if (outcome.holders.load(std::memory_order_acquire) != 1 || outcome.ended.load(std::memory_order_acquire) == 0)
