@@ -43,8 +43,9 @@ TEST_CASE("a data set's samples have to be the network's inputs and targets", "[
     return message_of([&] { detail::check_layout(layout, Input::info, Target::info); });
   };
   CHECK(check({{1, 2, 3}, DataKind::float32, {}, DataKind::int32}).empty());
-  CHECK(check({{1, 3, 2}, DataKind::float32, {}, DataKind::int32}) ==
-        "Trainer: the data set's inputs do not fit the network; expected float32 x 1 x 2 x 3, found float32 x 1 x 3 x 2");
+  CHECK(
+      check({{1, 3, 2}, DataKind::float32, {}, DataKind::int32}) ==
+      "Trainer: the data set's inputs do not fit the network; expected float32 x 1 x 2 x 3, found float32 x 1 x 3 x 2");
   CHECK(check({{1, 2, 3}, DataKind::int32, {}, DataKind::int32}) ==
         "Trainer: the data set's inputs do not fit the network; expected float32 x 1 x 2 x 3, found int32 x 1 x 2 x 3");
   CHECK(check({{1, 2, 3}, DataKind::float32, {1}, DataKind::float32}) ==

@@ -102,25 +102,21 @@ class StepQueue final : public QueuedSteps {
     queue_.wait_for_room(bytes);
     const long most = std::max(bytes, limits_.bytes);
     for (auto& place : places_)
-      if (is_free(place) && place->bytes() >= bytes && place->bytes() <= most) {
-        queue_.wait_for_room(place->bytes());
-        return *place;
-      }
+      if (is_free(place) && place->bytes() >= bytes && place->bytes() <= most) return *place;
     // Those that are free do not fit: others take their memory.
     std::erase_if(places_, is_free);
     return *places_.emplace_back(std::make_unique<Place>(bytes));
   }
   static bool is_free(const std::unique_ptr<Place>& place) { return place->is_free.load(std::memory_order_acquire); }
 
-  /// The outcome that has served longest, if nobody holds it any longer. Where the next few are still held, there is
-  /// one more: results that somebody keeps are kept.
+  /// An outcome that nobody holds any longer; the one that has served longest is asked first. There is one more where
+  /// none is found among so many: results that somebody keeps are kept.
   detail::StepOutcome& free_outcome() {
-    for (std::size_t tries = 0; tries < std::min<std::size_t>(outcomes_.size(), 8); ++tries) {
+    for (std::size_t tries = 0; tries < std::min<std::size_t>(outcomes_.size(), 64); ++tries) {
       next_outcome_ = (next_outcome_ + 1) % outcomes_.size();
       detail::StepOutcome& outcome = *outcomes_[next_outcome_];
       if (outcome.holders.load(std::memory_order_acquire) != 1 || outcome.ended.load(std::memory_order_acquire) == 0)
         continue;
-      outcome.failure = nullptr;
       outcome.ended.store(0, std::memory_order_relaxed);
       return outcome;
     }
