@@ -1,5 +1,6 @@
 #include "tenet/parallel/strategy.hpp"
 
+#include <tenet/parallel/hogwild.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/tenet.hpp>
 
@@ -77,6 +78,7 @@ struct WithAll {
     check_with(std::type_identity<With<DataParallel<2>, Direct>>{});
     check_with(std::type_identity<With<DataParallel<2>, ParameterServer<OnRank<1>>>>{});
     check_with(std::type_identity<With<DataParallel<3>, ParameterServer<Sharded>>>{});
+    check_with(std::type_identity<With<DataParallel<1>, Hogwild<12>>>{});
     check_with(std::type_identity<With<DataParallel<3>, AllReduce, BucketBytes<512>>>{});
     check_with(std::type_identity<With<DataParallel<4>, Ring, BucketBytes<4096>>>{});
     const auto check_rank = [&]<class T>(std::type_identity<T>) {
