@@ -13,8 +13,8 @@ using Consistency_ = Asynchronous;
 using Consistency_ = BulkSynchronous;
 #endif
 
-float loss(
-    Trainer<Net, CrossEntropy, Sgd, Image<1, 28, 28>, DataParallel<2>, ParameterServer<OnRank<1>, Consistency_>>& trainer,
-    const float* images, const int* labels) {
+float loss(Trainer<Net, CrossEntropy, Sgd, Image<1, 28, 28>, DataParallel<2>, ParameterServer<OnRank<1>, Consistency_>>&
+               trainer,
+           const float* images, const int* labels) {
   return trainer.step(images, labels, 32).loss;
 }

@@ -1,5 +1,9 @@
 #pragma once
 
+// clang-format off: compilers name the way to this header in every message about a mistake; this is the shortest
+#include <tenet/ops/mistake.hpp>
+// clang-format on
+
 #include <array>
 #include <atomic>
 #include <tenet/core/buffer.hpp>

@@ -1,5 +1,9 @@
 #pragma once
 
+// clang-format off: compilers name the way to this header in every message about a mistake; this is the shortest
+#include <tenet/ops/mistake.hpp>
+// clang-format on
+
 #include <tenet/exec/buckets.hpp>
 #include <tenet/exec/execution.hpp>
 #include <tenet/parallel/key_value_store.hpp>
