@@ -35,6 +35,7 @@ struct RecordingTransport {
   int rank() const { return 0; }
   int size() const { return 1; }
   LinkCost link() const { return {}; }
+  std::chrono::nanoseconds limit() const { return {}; }
   void send(int, const float*, long, MessageLabel) {}
   void receive(int, long, MessageLabel, auto) {}
   void receive_into(int, float*, long, MessageLabel) {}

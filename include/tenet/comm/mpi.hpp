@@ -57,6 +57,8 @@ class MpiTransport {
   int size() const { return communicator_.size(); }
   LinkCost link() const { return {2e-6, 4e-10, 1e-9}; }
 
+  Limit limit() const { return limit_; }
+
   void send(int to, const float* data, long floats, MessageLabel label) {
     for (long first = 0; first == 0 || first < floats; first += segment) {
       MPI_Request request;

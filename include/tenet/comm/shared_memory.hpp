@@ -35,6 +35,7 @@ class SharedMemoryTransport {
   int rank() const { return arena_->rank(); }
   int size() const { return arena_->size(); }
   LinkCost link() const { return {2.5e-7, 3e-10, 3e-10}; }
+  Limit limit() const { return limit_; }
 
   /// Numbers that are sent from here without a copy: zeros at first; they live as long as the transport.
   float* memory(long floats) { return arena_->more(floats); }

@@ -75,6 +75,8 @@ class ThreadTransport {
   /// Waking up to look, and reading another core's memory.
   LinkCost link() const { return {3e-7, 4e-10, 4e-10}; }
 
+  ThreadNetwork::Limit limit() const { return network_->limit_; }
+
   void send(int to, const float* data, long floats, MessageLabel label) {
     ThreadNetwork::Box& box = network_->box(rank_, to);
     const unsigned number = box.sent.load(std::memory_order_relaxed);

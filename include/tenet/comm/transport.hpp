@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstdio>
 #include <string>
@@ -35,7 +36,7 @@ struct LinkCost {
 
 /// One rank's end of the connections among all.
 ///
-///     int rank(), size();  LinkCost link()
+///     int rank(), size();  LinkCost link();  nanoseconds limit()
 ///     void send(int to, const float* data, long floats, MessageLabel)
 ///         Begins to send. The data stay as they are until `finish`, or until an answer to them has come.
 ///     void receive(int from, long floats, MessageLabel, use)
@@ -56,6 +57,7 @@ concept Transport = requires(T& transport, const float* data, float* to, void (*
   { transport.rank() } -> std::same_as<int>;
   { transport.size() } -> std::same_as<int>;
   { transport.link() } -> std::same_as<LinkCost>;
+  { transport.limit() } -> std::same_as<std::chrono::nanoseconds>;
   transport.send(0, data, 0L, MessageLabel{});
   transport.receive(0, 0L, MessageLabel{}, use);
   transport.receive_into(0, to, 0L, MessageLabel{});

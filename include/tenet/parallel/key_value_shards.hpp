@@ -55,6 +55,7 @@ struct StoreState {
 
 struct ServerPart {
   int server;
+  std::size_t number;  // among the request's
   FloatRange range;
 };
 
@@ -71,10 +72,11 @@ struct Request {
   Consistency consistency{};
   long clock = 0;
   std::shared_ptr<StoreState> store{};
-  std::vector<ServerPart> parts{};  // still to be sent
-  std::vector<int> asked{};         // the servers of all parts
-  std::string refusal{};            // written before `open`
-  std::atomic<int> open{0};         // parts without an answer
+  std::vector<ServerPart> parts{};            // still to be sent
+  std::vector<int> asked{};                   // the servers of all parts
+  std::vector<std::atomic<bool>> answered{};  // which of them have answered
+  std::string refusal{};                      // written before `open`
+  std::atomic<int> open{0};                   // parts without an answer
 
   std::string name() const {
     const char* const what = kind == RequestKind::assign ? "assign" : kind == RequestKind::push ? "push" : "pull";
@@ -88,9 +90,10 @@ struct Request {
 };
 
 [[noreturn, gnu::cold]] inline void fail_unanswered(const Request& request) {
-  std::string what = "waits for server ";
+  std::string servers;
   for (std::size_t i = 0; i < request.asked.size(); ++i)
-    what.append(i == 0 ? "" : i + 1 < request.asked.size() ? ", " : " and ").append(std::to_string(request.asked[i]));
+    if (!request.answered[i]) servers.append(servers.empty() ? "" : ", ").append(std::to_string(request.asked[i]));
+  std::string what = "waits for server " + servers;
   if (request.kind == RequestKind::pull) what += ", or for ranks that have still to push";
   char limit[32];
   std::snprintf(limit, sizeof limit, "%.3g s", std::chrono::duration<double>(request.store->limit).count());

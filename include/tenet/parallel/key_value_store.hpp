@@ -47,7 +47,7 @@ struct KeyValueOptions {
   /// What a value becomes by a push, or by those of a round together: else exactly that. It runs on the servers, for a
   /// part of a large value at a time, on the store's thread.
   std::function<void(const Pushed&, std::span<float> value)> updater{};
-  std::chrono::nanoseconds limit = std::chrono::minutes(5);  ///< of each wait
+  std::chrono::nanoseconds limit{0};  ///< of each wait; zero: the transport's
 };
 
 struct PushOptions {
@@ -79,7 +79,7 @@ class KeyValueStore {
  public:
   explicit KeyValueStore(T transport, KeyValueOptions options = {})
       : transport_(std::move(transport)),
-        options_(with_defaults(std::move(options), transport_.size())),
+        options_(with_defaults(std::move(options), transport_)),
         shards_(transport_.size(), options_.reduction, options_.updater),
         peers_(static_cast<std::size_t>(transport_.size())) {
     for (const int server : options_.servers)
@@ -142,7 +142,8 @@ class KeyValueStore {
 
   struct Slot {
     std::shared_ptr<Request> request;
-    FloatRange part;
+    std::size_t number = 0;
+    FloatRange part{};
   };
   struct Peer {
     std::array<Slot, slots> asked;                           // of that server
@@ -151,9 +152,10 @@ class KeyValueStore {
     long sent = 0, received = 0;
   };
 
-  static KeyValueOptions with_defaults(KeyValueOptions options, int ranks) {
+  static KeyValueOptions with_defaults(KeyValueOptions options, const T& transport) {
+    if (options.limit.count() == 0) options.limit = transport.limit();
     if (options.servers.empty())
-      for (int rank = 0; rank < ranks; ++rank) options.servers.push_back(rank);
+      for (int rank = 0; rank < transport.size(); ++rank) options.servers.push_back(rank);
     if (!options.reduction)
       options.reduction = [](std::span<float> sum, std::span<const float> pushed) {
         detail::add_floats(sum.data(), sum.data(), pushed.data(), length(sum));
@@ -207,11 +209,12 @@ class KeyValueStore {
     for (int s = 0; s < servers; ++s) {
       const int server = options_.servers[static_cast<std::size_t>(s)];
       if (on_all)
-        request->parts.push_back({server, part_of(request->floats, s, servers)});
+        request->parts.push_back({server, request->parts.size(), part_of(request->floats, s, servers)});
       else if (s == (request->key % servers + servers) % servers)
-        request->parts.push_back({server, {0, request->floats}});
+        request->parts.push_back({server, 0, {0, request->floats}});
     }
     for (const detail::ServerPart& part : request->parts) request->asked.push_back(part.server);
+    request->answered = std::vector<std::atomic<bool>>(request->parts.size());
     request->open = static_cast<int>(request->parts.size());
     state_->pending.fetch_add(1);
     const std::lock_guard lock(mutex_);
@@ -307,7 +310,7 @@ class KeyValueStore {
     const int last = pulls ? slots : pushes_at_a_time;
     while (slot < last && peer.asked[static_cast<std::size_t>(slot)].request != nullptr) ++slot;
     if (slot == last) return false;
-    peer.asked[static_cast<std::size_t>(slot)] = {request, part.range};
+    peer.asked[static_cast<std::size_t>(slot)] = {request, part.number, part.range};
     Header header{.kind = request->kind == detail::RequestKind::push   ? HeaderKind::push
                           : request->kind == detail::RequestKind::pull ? HeaderKind::pull
                                                                        : HeaderKind::assign};
@@ -410,6 +413,7 @@ class KeyValueStore {
   void done(Peer& peer, const Header& header) {
     Slot& slot = peer.asked[static_cast<std::size_t>(header.slot)];
     const std::shared_ptr<Request> request = std::move(slot.request);
+    request->answered[slot.number] = true;
     slot.request = nullptr;
     if (request->open.load(std::memory_order_relaxed) == 1) state_->pending.fetch_sub(1);
     request->open.fetch_sub(1, std::memory_order_release);
