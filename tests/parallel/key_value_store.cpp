@@ -1,6 +1,7 @@
 #include "tenet/parallel/key_value_store.hpp"
 
 #include "../support/message.hpp"
+#include "../support/processes.hpp"
 #include "../support/ranks.hpp"
 
 using namespace tenet;
@@ -206,4 +207,28 @@ TEST_CASE("what ends the communication of a store comes out where its requests a
     store.push(0, {&value, 1}).wait();
   });
   CHECK(messages[1] == "rank 1 has a fault");
+}
+
+TEST_CASE("a server whose process is killed is named at once by those who wait for it", "[key_value_store]") {
+  for (const int victim : {0, 2}) {
+    const auto messages = processes::run(3, [&](SharedMemoryTransport& transport) {
+      KeyValueStore store(std::move(transport), {.limit = 30s});
+      std::vector<float> value(20'000);  // a part on each rank
+      if (store.rank() == 0) store.assign(0, value).wait();
+      for (int step = 0; step < 100'000; ++step) {
+        if (store.rank() == victim && step == 5) raise(SIGKILL);
+        PendingRequest pushed = store.push(0, value), pulled = store.pull(0, value);
+        pushed.wait();
+        pulled.wait();
+      }
+    });
+    for (int rank = 0; rank < 3; ++rank) {
+      const std::string& message = messages[static_cast<std::size_t>(rank)];
+      CAPTURE(rank, victim, message);
+      if (rank == victim)
+        CHECK(message == "signal 9");
+      else
+        CHECK(message.ends_with("the process of rank " + std::to_string(victim) + " has ended"));
+    }
+  }
 }
