@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <string>
+#include <functional>
+#include <limits>
+#include <map>
 #include <tenet/comm/transport.hpp>
 #include <vector>
 
@@ -17,6 +19,24 @@ struct SimulatedLink {
   constexpr double busy(long floats) const { return static_cast<double>(floats) * sizeof(float) / bytes_per_second; }
   /// To choose between algorithms. Sums take no time here.
   constexpr LinkCost cost() const { return {latency, sizeof(float) / bytes_per_second, 0}; }
+};
+
+/// What a fault is decided by: the `number`-th message (from 0) that rank `from` sends to rank `to`.
+struct SimulatedMessage {
+  int from, to;
+  long number, floats;
+  MessageLabel label;
+};
+
+struct SimulatedNetworkOptions {
+  /// A delay that has no end: the message is lost, and those behind it on its way wait for ever.
+  static constexpr double never = std::numeric_limits<double>::infinity();
+
+  SimulatedLink link{};  ///< between any two ranks, unless `link_between` says otherwise
+  std::function<SimulatedLink(int from, int to)> link_between{};
+  std::function<double(const SimulatedMessage&)> delay{};  ///< by so many seconds a message comes later
+  std::map<int, double> deaths{};                          ///< rank -> the time at which it dies
+  double limit = 300;                                      ///< seconds of simulated time for each wait
 };
 
 namespace detail {

@@ -1,36 +1,14 @@
 #pragma once
 
-#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <exception>
-#include <functional>
-#include <limits>
-#include <map>
 #include <mutex>
 #include <tenet/comm/simulated_link.hpp>
 #include <thread>
 
 namespace tenet {
-
-/// What a fault is decided by: the `number`-th message (from 0) that rank `from` sends to rank `to`.
-struct SimulatedMessage {
-  int from, to;
-  long number, floats;
-  MessageLabel label;
-};
-
-struct SimulatedNetworkOptions {
-  /// A delay that has no end: the message is lost, and those behind it on its way wait for ever.
-  static constexpr double never = std::numeric_limits<double>::infinity();
-
-  SimulatedLink link{};  ///< between any two ranks, unless `link_between` says otherwise
-  std::function<SimulatedLink(int from, int to)> link_between{};
-  std::function<double(const SimulatedMessage&)> delay{};  ///< by so many seconds a message comes later
-  std::map<int, double> deaths{};                          ///< rank -> the time at which it dies
-  double limit = 300;                                      ///< seconds of simulated time for each wait
-};
 
 class SimulatedTransport;
 
