@@ -138,6 +138,24 @@ TEST_CASE("what is computed while a message is under way takes no time besides",
   }
 }
 
+TEST_CASE("buckets that leave during the backward pass hide behind it, as far as they are quicker",
+          "[simulated_transport]") {
+  constexpr int n = 4, buckets = 6;
+  constexpr long floats = 256 * n;
+  constexpr double exchange = 2 * (n - 1) * (alpha + 256 * beta);
+  for (const double interval : {exchange / 2, 2 * exchange}) {
+    SimulatedNetwork network(n, {.link = usual});
+    CHECK(network.run([&](SimulatedTransport& transport) {
+      std::vector<float> data(floats);
+      for (int bucket = 0; bucket < buckets; ++bucket) {
+        const double complete = (bucket + 1) * interval;
+        if (transport.now() < complete) transport.compute(complete - transport.now());
+        all_reduce_by_ring(transport, data.data(), floats, {"bucket", bucket, 1});
+      }
+    }) == (interval > exchange ? buckets * interval + exchange : interval + buckets * exchange));
+  }
+}
+
 TEST_CASE("ports are busy with one message at a time, in each direction", "[simulated_transport]") {
   constexpr double size = 1024 * beta;
   SimulatedNetwork network(4, {.link = usual});
@@ -330,6 +348,19 @@ TEST_CASE("waits for a rank that has ended, and of all for each other, do not ha
   })[0] ==
         "rank 0, message 0 of step 9: waits for a message from rank 2; expected within 300 s, found that rank 2 has "
         "ended");
+}
+
+TEST_CASE("a rank that takes an error for an answer goes on", "[simulated_transport]") {
+  SimulatedNetwork network(2, {.link = usual, .limit = 2});
+  for (int run = 0; run < 20; ++run)
+    CHECK(network.run([](SimulatedTransport& transport) {
+      const int other = 1 - transport.rank();
+      const std::string found = message_of([&] { take(transport, other, 256); });
+      if (found.find("all ranks wait") == std::string::npos) throw Error("found '" + found + "'");
+      send_ones(transport, other, 256);
+      take(transport, other, 256);
+      transport.finish();
+    }) == 2 + alpha + 256 * beta);
 }
 
 TEST_CASE("ranks that are out of step are told apart", "[simulated_transport]") {

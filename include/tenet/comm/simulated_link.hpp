@@ -28,6 +28,7 @@ struct SimulatedMessage {
   MessageLabel label;
 };
 
+/// Its functions are called from the threads of all ranks; what they return depends on their arguments alone.
 struct SimulatedNetworkOptions {
   /// A delay that has no end: the message is lost, and those behind it on its way wait for ever.
   static constexpr double never = std::numeric_limits<double>::infinity();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <cstring>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -55,6 +54,7 @@ class SimulatedNetwork {
         slowest_.latency = std::max(slowest_.latency, link.latency);
         slowest_.bytes_per_second = std::min(slowest_.bytes_per_second, link.bytes_per_second);
       }
+    ranks_.resize(index(size));
   }
   SimulatedNetwork(const SimulatedNetwork&) = delete;
   SimulatedNetwork& operator=(const SimulatedNetwork&) = delete;
@@ -66,14 +66,9 @@ class SimulatedNetwork {
   template <class Body>
   double run(Body body) {
     std::exception_ptr cause;
-    bool caused_by_peer = false;
-    for (const std::exception_ptr& thrown : execute(body)) {
-      if (thrown == nullptr || (cause != nullptr && !caused_by_peer)) continue;
-      const bool by_peer = is_peer_failure(thrown);
-      if (cause != nullptr && by_peer) continue;
-      cause = thrown;
-      caused_by_peer = by_peer;
-    }
+    for (const std::exception_ptr& thrown : execute(body))
+      if (thrown != nullptr && (cause == nullptr || (is_peer_failure(cause) && !is_peer_failure(thrown))))
+        cause = thrown;
     if (cause != nullptr) std::rethrow_exception(cause);
     double last = 0;
     for (const Rank& rank : ranks_) last = std::max(last, rank.clock);
@@ -160,14 +155,15 @@ class SimulatedNetwork {
 
   // What follows is called with the mutex.
 
-  /// Waits until `wake` is called for this rank.
-  void wait(int rank, Wait kind, int peer, std::unique_lock<std::mutex>& lock) {
+  /// Waits until `wake` is called for this rank; whether it may still get what it waits for.
+  [[nodiscard]] bool wait(int rank, Wait kind, int peer, std::unique_lock<std::mutex>& lock) {
     Rank& own = ranks_[index(rank)];
     own.waits = kind;
     own.peer = peer;
     own.in_vain = false;
     end_vain_waits();
     own.wake.wait(lock, [&] { return own.waits == Wait::none; });
+    return !own.in_vain;
   }
   void wake(int rank) {
     ranks_[index(rank)].waits = Wait::none;
@@ -271,7 +267,8 @@ class SimulatedTransport {
     move_to(own().clock);
     for (auto& [to, way] : own().ways) {
       if (!way.lost.empty()) fail_wait(finishing, to, way.last_label, way.lost);
-      if (way.received != way.sent && runs(to)) network_->wait(rank_, Network::Wait::finish, to, lock);
+      if (way.received != way.sent && runs(to) && !network_->wait(rank_, Network::Wait::finish, to, lock))
+        fail_wait(finishing, to, way.last_label, nobody_runs);
       if (way.received != way.sent) fail_ended(finishing, to, way.last_label);
       wait_until(way.last_received, finishing, to, way.last_label);
     }
@@ -283,6 +280,7 @@ class SimulatedTransport {
 
   static constexpr const char* receiving = "waits for a message from";
   static constexpr const char* finishing = "has sent a message, which waits for";
+  static constexpr const char* nobody_runs = "that all ranks wait or have ended";
 
   SimulatedTransport(SimulatedNetwork& network, int rank) : network_(&network), rank_(rank) {}
 
@@ -297,7 +295,8 @@ class SimulatedTransport {
     std::unique_lock lock(network_->mutex_);
     move_to(own().clock);
     Network::Way& way = way_from(from);
-    if (way.messages.empty() && runs(from)) network_->wait(rank_, Network::Wait::receive, from, lock);
+    if (way.messages.empty() && runs(from) && !network_->wait(rank_, Network::Wait::receive, from, lock))
+      fail_wait(receiving, from, label, nobody_runs);
     if (way.messages.empty() || !way.messages.front().lost.empty()) fail_receive(from, label);
     Network::Message& message = way.messages.front();
     const long found = static_cast<long>(message.data.size());
@@ -338,15 +337,15 @@ class SimulatedTransport {
     move_to(own().clock + limit);
     detail::fail_waiting(rank_, doing, peer, label, limit, -1, found);
   }
-  /// The other rank does not run any more, or nobody does.
+  /// The other rank does not run any more.
   [[noreturn, gnu::cold]] void fail_ended(const char* doing, int peer, const MessageLabel& label) {
-    if (own().in_vain) fail_wait(doing, peer, label, "that all ranks wait or have ended");
     const Network::State state = network_->ranks_[Network::index(peer)].state;
     if (state == Network::State::has_died) fail_wait(doing, peer, label, network_->death_text(peer));
     const std::string name = "that rank " + std::to_string(peer);
     if (state == Network::State::has_ended) fail_wait(doing, peer, label, name + " has ended");
+    move_to(own().clock + network_->options_.limit);
     try {
-      fail_wait(doing, peer, label, name + " has failed");
+      detail::fail_waiting(rank_, doing, peer, label, network_->options_.limit, -1, name + " has failed");
     } catch (const Error& error) {
       throw PeerFailed(error.what());
     }
