@@ -1,0 +1,26 @@
+#include "tenet/comm/simulated_link.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace tenet;
+
+TEST_CASE("a link keeps ports busy by its bandwidth, and says what a message costs", "[simulated_link]") {
+  constexpr SimulatedLink link{.latency = 0.5, .bytes_per_second = 16};
+  static_assert(link.busy(8) == 2);
+  static_assert(link.cost().seconds == 0.5);
+  static_assert(link.cost().seconds_per_float == 0.25);
+}
+
+TEST_CASE("a port takes one message after the other, each in the first gap that is long enough", "[simulated_link]") {
+  detail::SimulatedPort port;
+  CHECK(port.occupy(10, 2) == 10);
+  CHECK(port.occupy(10, 1) == 12);  // behind it
+  CHECK(port.occupy(20, 5) == 20);
+  CHECK(port.occupy(11, 8) == 25);  // 13 to 20 is too short
+  CHECK(port.occupy(11, 3) == 13);
+  CHECK(port.occupy(0, 10) == 0);  // what was asked for last came first
+  CHECK(port.occupy(0, 4) == 16);
+  CHECK(port.occupy(3, 1) == 33);
+  CHECK(port.occupy(50, 0) == 50);  // nothing takes no room
+  CHECK(port.occupy(50, 1) == 50);
+}
