@@ -68,7 +68,7 @@ struct PullOptions {
 ///     store.pull(0, values).wait();
 ///
 /// Keys are not negative. A value of many numbers is cut into a part for each server; small ones lie on one, key by key
-/// in turn. Requests to a key are met in their order; a pull waits for the key to be assignd, and for as many pushes of
+/// in turn. Requests to a key are met in their order; a pull waits for the key to be assigned, and for as many pushes of
 /// the other ranks as the consistency asks for. A thread of the store's own sends, receives and serves: values move
 /// while the caller computes. Memory that is pushed from or pulled to is the store's until the request is done. (Li et
 /// al., OSDI 2014; Ho et al., NeurIPS 2013, for the bounded staleness.)
