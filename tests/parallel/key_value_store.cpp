@@ -194,6 +194,26 @@ TEST_CASE("what a store cannot do it says", "[key_value_store]") {
   CHECK(messages[0] ==
         "rank 0, pull of key 3: waits for server 1, or for ranks that have still to push; expected within 0.2 s, found "
         "no answer");
+  // Whoever has waited in vain has the memory back, whatever comes afterwards.
+  std::atomic<int> changed{0};
+  const auto late = ranks::run(2, [&](ThreadTransport& transport) {
+    Store store(transport, {.servers = {1}, .limit = 200ms});
+    std::vector<float> values(1000, 1.0f);
+    if (store.rank() == 0) store.assign(3, values).wait();
+    if (store.rank() == 1) std::this_thread::sleep_for(400ms);
+    store.push(3, values).wait();
+    try {
+      store.pull(3, values).wait();
+    } catch (...) {
+      std::fill(values.begin(), values.end(), 7.0f);
+      std::this_thread::sleep_for(400ms);
+      for (const float x : values) changed += x != 7.0f;
+      throw;
+    }
+  });
+  CHECK(late[0].find("rank 0, pull of key 3: waits for server 1") == 0);
+  CHECK(late[1] != "");
+  CHECK(changed == 0);
   const auto wrong = ranks::run(1, [&](ThreadTransport& transport) { Store store(transport, {.servers = {1}}); });
   CHECK(wrong[0] == "KeyValueStore: no such server; expected a rank from 0 to 0, found 1");
 }

@@ -49,8 +49,9 @@ struct StoreState {
   int rank = 0;
   std::chrono::nanoseconds limit{};
   std::atomic<int> pending{0};  // requests
-  std::exception_ptr failure;   // written before `failed`
-  std::atomic<bool> failed{false};
+  std::atomic<bool> give_up{false};
+  std::exception_ptr failure;       // written before `failed`; none where the thread was told to give up
+  std::atomic<bool> failed{false};  // the thread has ended
 };
 
 struct ServerPart {

@@ -17,16 +17,19 @@ class PendingRequest {
     return request_ == nullptr || request_->open.load(std::memory_order_acquire) == 0 || request_->store->failed;
   }
   /// Throws `Error` where a server refuses, where no answer comes within the store's limit, and what has ended the
-  /// store's communication.
+  /// store's communication. All but the first end the store: no memory that it was given is used any longer.
   void wait() {
     if (request_ == nullptr) return;
     const std::shared_ptr<detail::Request> request = std::move(request_);
-    const detail::StoreState& store = *request->store;
-    const bool ended =
-        wait_until([&] { return request->open.load(std::memory_order_acquire) == 0 || store.failed; }, store.limit);
+    detail::StoreState& store = *request->store;
+    const auto is_done = [&] { return request->open.load(std::memory_order_acquire) == 0; };
+    if (!wait_until([&] { return is_done() || store.failed; }, store.limit)) {
+      store.give_up = true;
+      wait_until([&] { return store.failed.load(); }, store.limit);
+    }
     if (!request->refusal.empty()) throw Error(request->refusal);
-    if (request->open == 0) return;
-    if (ended) std::rethrow_exception(store.failure);
+    if (is_done()) return;
+    if (store.failure != nullptr) std::rethrow_exception(store.failure);
     detail::fail_unanswered(*request);
   }
 
@@ -68,8 +71,8 @@ struct PullOptions {
 ///     store.pull(0, values).wait();
 ///
 /// Keys are not negative. A value of many numbers is cut into a part for each server; small ones lie on one, key by key
-/// in turn. Requests to a key are met in their order; a pull waits for the key to be assigned, and for as many pushes of
-/// the other ranks as the consistency asks for. A thread of the store's own sends, receives and serves: values move
+/// in turn. Requests to a key are met in their order; a pull waits for the key to be assigned, and for as many pushes
+/// of the other ranks as the consistency asks for. A thread of the store's own sends, receives and serves: values move
 /// while the caller computes. Memory that is pushed from or pulled to is the store's until the request is done. (Li et
 /// al., OSDI 2014; Ho et al., NeurIPS 2013, for the bounded staleness.)
 ///
@@ -233,6 +236,7 @@ class KeyValueStore {
       bool said = false;
       std::chrono::steady_clock::time_point end{};  // of the patience with others, once this rank leaves
       while (!(said && left_ == size())) {
+        if (state_->give_up) return give_up();
         const bool leaves = is_leaving();
         if (leaves && end == std::chrono::steady_clock::time_point{})
           end = std::chrono::steady_clock::now() + options_.limit;
@@ -250,6 +254,11 @@ class KeyValueStore {
       state_->failure = std::current_exception();
       state_->failed = true;
     }
+  }
+  /// Somebody has waited too long: what was given to this store is nobody's business any longer.
+  void give_up() {
+    if constexpr (requires { transport_.abandon(); }) transport_.abandon();
+    state_->failed = true;
   }
   bool is_leaving() {
     const std::lock_guard lock(mutex_);
@@ -282,7 +291,7 @@ class KeyValueStore {
         // Not before another one to the same key.
         const auto same = std::find_if(std::make_reverse_iterator(waiting_.end()), std::make_reverse_iterator(behind),
                                        [&](const auto& other) { return other->key == request->key; });
-        waiting_.insert(std::max(behind, same.base()), std::move(request));
+        waiting_.insert(same.base(), std::move(request));
       }
       submitted_.clear();
     }
