@@ -111,7 +111,7 @@ TEST_CASE("requests of a higher priority overtake those that wait, but none of t
                             .servers = {1},
                             .updater = [&](const Pushed& pushed, std::span<float>) {
                               order.push_back(pushed.key);
-                              std::this_thread::sleep_for(20ms);
+                              std::this_thread::sleep_for(60ms);
                             }});
     if (store.rank() == 1) return store.synchronize();
     const std::vector<float> values(10);
@@ -168,7 +168,7 @@ TEST_CASE("the updater is told of weights and settings, the reduction is the use
 
 TEST_CASE("what a store cannot do it says", "[key_value_store]") {
   ranks::run_well(2, [&](ThreadTransport& transport) {
-    Store store(transport, {.servers = {1}, .limit = 200ms});
+    Store store(transport, {.servers = {1}, .limit = 20s});
     std::vector<float> ten(10), eleven(11);
     if (store.rank() == 0) {
       store.assign(3, ten).wait();
@@ -183,7 +183,7 @@ TEST_CASE("what a store cannot do it says", "[key_value_store]") {
     store.synchronize();
   });
   const auto messages = ranks::run(2, [&](ThreadTransport& transport) {
-    Store store(transport, {.servers = {1}, .limit = 200ms});
+    Store store(transport, {.servers = {1}, .limit = 500ms});
     float value = 1;
     if (store.rank() == 0) {
       store.assign(3, {&value, 1}).wait();
@@ -192,21 +192,21 @@ TEST_CASE("what a store cannot do it says", "[key_value_store]") {
     }
   });
   CHECK(messages[0] ==
-        "rank 0, pull of key 3: waits for server 1, or for ranks that have still to push; expected within 0.2 s, found "
+        "rank 0, pull of key 3: waits for server 1, or for ranks that have still to push; expected within 0.5 s, found "
         "no answer");
   // Whoever has waited in vain has the memory back, whatever comes afterwards.
   std::atomic<int> changed{0};
   const auto late = ranks::run(2, [&](ThreadTransport& transport) {
-    Store store(transport, {.servers = {1}, .limit = 200ms});
+    Store store(transport, {.servers = {1}, .limit = 500ms});
     std::vector<float> values(1000, 1.0f);
     if (store.rank() == 0) store.assign(3, values).wait();
-    if (store.rank() == 1) std::this_thread::sleep_for(400ms);
+    if (store.rank() == 1) std::this_thread::sleep_for(1s);
     store.push(3, values).wait();
     try {
       store.pull(3, values).wait();
     } catch (...) {
       std::fill(values.begin(), values.end(), 7.0f);
-      std::this_thread::sleep_for(400ms);
+      std::this_thread::sleep_for(1s);
       for (const float x : values) changed += x != 7.0f;
       throw;
     }
