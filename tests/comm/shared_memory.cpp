@@ -33,7 +33,7 @@ const auto use_nothing = [](const float*, long, long) {};
 
 }  // namespace
 
-TEST_CASE("messages of all lengths arrive, in order", "[shared_memory]") {
+TEST_CASE("messages of all lengths arrive between processes, in order", "[shared_memory]") {
   for (const int size : {2, 3, 4}) {
     processes::run_well(size, [](SharedMemoryTransport& transport) {
       const int n = transport.size(), next = (transport.rank() + 1) % n, previous = (transport.rank() + n - 1) % n;
@@ -130,7 +130,7 @@ TEST_CASE("numbers that lie in the shared memory are read where they are", "[sha
           });
 }
 
-TEST_CASE("after finish what was sent may be changed", "[shared_memory]") {
+TEST_CASE("after finish what was sent to a process may be changed", "[shared_memory]") {
   processes::run_well(2, [](SharedMemoryTransport& transport) {
     for (const long floats : {10L, 2'000L, 100'000L}) {
       std::vector<float> own(static_cast<std::size_t>(floats));
@@ -189,7 +189,7 @@ TEST_CASE("whoever asks for messages in turn is told of a process that has ended
   CHECK(messages[2].ends_with("found that the process of rank 3 has ended"));
 }
 
-TEST_CASE("ranks that are out of step are told apart", "[shared_memory]") {
+TEST_CASE("processes that are out of step are told apart", "[shared_memory]") {
   const auto messages = processes::run(2, [](SharedMemoryTransport& transport) {
     const float values[3]{};
     if (transport.rank() == 0) {
@@ -205,7 +205,7 @@ TEST_CASE("ranks that are out of step are told apart", "[shared_memory]") {
   CHECK(messages[0] == "rank 0, answer 0 of step 9: another rank has failed");
 }
 
-TEST_CASE("a message that does not come is named, and all others stop waiting", "[shared_memory]") {
+TEST_CASE("a message that does not come from a process is named, and all others stop waiting", "[shared_memory]") {
   const auto messages = processes::run(
       3,
       [](SharedMemoryTransport& transport) {

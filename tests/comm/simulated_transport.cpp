@@ -363,7 +363,7 @@ TEST_CASE("a rank that takes an error for an answer goes on", "[simulated_transp
     }) == 2 + alpha + 256 * beta);
 }
 
-TEST_CASE("ranks that are out of step are told apart", "[simulated_transport]") {
+TEST_CASE("simulated ranks that are out of step are told apart", "[simulated_transport]") {
   SimulatedNetwork network(2);
   CHECK(message_of([&] {
           network.run([](SimulatedTransport& transport) {

@@ -22,7 +22,7 @@ void check_all() {
 TEST_CASE("bulk-synchronous servers train as one device with all samples", "[parameter_server]") {
   check_all<ranks::Threads>();
 }
-TEST_CASE("the same where ranks are processes", "[parameter_server]") { check_all<processes::Job>(); }
+TEST_CASE("servers between processes do the same", "[parameter_server]") { check_all<processes::Job>(); }
 
 namespace {
 

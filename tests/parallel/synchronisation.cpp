@@ -22,6 +22,8 @@ struct Counting {
   int rank() const { return transport.rank(); }
   int size() const { return transport.size(); }
   LinkCost link() const { return cost; }
+  std::chrono::nanoseconds limit() const { return transport.limit(); }
+  bool arrived(int from) { return transport.arrived(from); }
   void send(int to, const float* data, long count, MessageLabel label) {
     ++messages;
     floats += count;
