@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that tests mirror the library: include/tenet/core/shape.hpp is tested by tests/core/shape.cpp, and that no two
-test cases of one program (one folder of tests) have the same name, which Catch2 finds only when the program runs."""
+"""Checks that tests mirror the library: include/tenet/core/shape.hpp is tested by tests/core/shape.cpp, and that names
+of test cases are sound: no two in one program (one folder of tests) are the same, which Catch2 finds only when the
+program runs; and none has a semicolon, at which CMake would cut it in two."""
 import collections
 import pathlib
 import re
@@ -22,19 +23,22 @@ def main() -> int:
     empty = [test for test in wanted.values() if test.exists() and "TEST_CASE" not in test.read_text()]
     for test in empty:
         print(f"{test.relative_to(ROOT)}: holds no TEST_CASE")
-    repeated = 0
+    unsound = 0
     for folder in sorted({test.parent for test in (ROOT / "tests").rglob("*.cpp")}):
         files = collections.defaultdict(list)
         for test in sorted(folder.glob("*.cpp")):
             for name in re.findall(r'TEST_CASE\(\s*"((?:[^"\\]|\\.)*)"', test.read_text()):
                 files[name].append(test.name)
         for name, places in files.items():
+            if ";" in name:
+                unsound += 1
+                print(f'{folder.relative_to(ROOT)}/{places[0]}: a semicolon in the name "{name}"')
             if len(places) > 1:
-                repeated += 1
+                unsound += 1
                 print(f'{folder.relative_to(ROOT)}: {", ".join(places)} have a test case of the name "{name}"')
     print(f"mirror: {len(headers)} headers, {len(missing)} without a test, {len(empty)} empty tests, "
-          f"{repeated} repeated names")
-    return 1 if missing or empty or repeated else 0
+          f"{unsound} unsound names")
+    return 1 if missing or empty or unsound else 0
 
 
 if __name__ == "__main__":

@@ -8,8 +8,7 @@
 #include <tenet/tenet.hpp>
 
 #include "../support/message.hpp"
-#include "../support/network.hpp"
-#include "../support/networks.hpp"
+#include "../support/training_ranks.hpp"
 
 // Run by mpirun, with 1, 2, 4 and more processes: every process runs all cases.
 
@@ -133,6 +132,17 @@ TEST_CASE("training on ranks is training on one device with the samples of all",
 TEST_CASE("the same with parameter servers", "[mpi]") {
   check_training<ParameterServer<Sharded>>();
   check_training<ParameterServer<OnRank<0>>>();
+}
+
+TEST_CASE("Reproducible: the bits of one process, on any number of ranks", "[mpi]") {
+  const int n = environment->size();
+  if (8 % n != 0) return;
+  using Net = networks::Residual;
+  using Input = Image<2, 6, 5>;
+  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
+  Trainer<Net, CrossEntropy, Sgd, Input, Cpu<0, 1>, Reproducible> one{sgd, 3};
+  Trainer<Net, CrossEntropy, Sgd, Input, Cpu<0, 1>, Distributed<Mpi>, Reproducible, BucketBytes<300>> rank{sgd, 3};
+  CHECK(ranks::bits_after_steps(rank, 24, environment->rank(), n) == ranks::bits_after_steps(one, 24, 0, 1));
 }
 
 TEST_CASE("a key-value store adds up what ranks push, and says what a server does not answer", "[mpi]") {

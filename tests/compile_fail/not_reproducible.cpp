@@ -1,5 +1,5 @@
 // The same bits for any number of replicas: three do not divide the eight parts of a batch.
-// expect: Reproducible goes with DataParallel of 1, 2, 4 or 8 replicas and with Direct or AllReduce
+// expect: Reproducible goes with DataParallel of 1, 2, 4 or 8 replicas or with Distributed
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

@@ -1,5 +1,5 @@
 // Replicas add up gradients, which this update does not keep.
-// expect: UpdateInBackward keeps no gradients that replicas could add up
+// expect: UpdateInBackward keeps no gradients that replicas or micro-batches could add up
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

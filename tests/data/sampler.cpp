@@ -127,4 +127,29 @@ TEST_CASE("ranks share another sampler's order, all with the same number of samp
   CHECK_THROWS_AS(tenet::DistributedSampler(tenet::SequentialSampler(4), 2, 2), tenet::Error);
   CHECK_THROWS_AS(tenet::DistributedSampler(tenet::SequentialSampler(4), -1, 2), tenet::Error);
   CHECK_THROWS_AS(tenet::DistributedSampler(tenet::SequentialSampler(4), 0, 0), tenet::Error);
+  CHECK_THROWS_AS(tenet::DistributedSampler(tenet::SequentialSampler(4), 0, 2, 0), tenet::Error);
+}
+
+TEST_CASE("ranks' batches one after the other are the batches of one process") {
+  for (const int ranks : {1, 2, 3, 4})
+    for (const long batch : {1L, 2L, 5L})
+      for (const long samples : {1L, 7L, 24L, 41L, 60L}) {
+        CAPTURE(ranks, batch, samples);
+        const tenet::RandomSampler all(samples, 3);
+        std::vector<long> expected(static_cast<std::size_t>(samples)), found;
+        all.order(2, expected);
+        std::vector<std::vector<long>> parts;
+        for (int rank = 0; rank < ranks; ++rank) {
+          const tenet::DistributedSampler sampler(all, rank, ranks, batch);
+          parts.emplace_back(static_cast<std::size_t>(sampler.size()));
+          sampler.order(2, parts.back());
+        }
+        const auto share = static_cast<long>(parts[0].size());
+        for (long first = 0; first < share; first += batch)
+          for (const auto& part : parts)
+            for (long i = first; i < std::min(first + batch, share); ++i)
+              found.push_back(part[static_cast<std::size_t>(i)]);
+        REQUIRE(found.size() < expected.size() + static_cast<std::size_t>(ranks));
+        for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == expected[i % expected.size()]);
+      }
 }

@@ -15,6 +15,8 @@ void check_all() {
                         BucketBytes<4096>>({4, 1, 6}, sgd);
   ranks::check_training<Ranks, WholeRows, CrossEntropy, AdamW, Features<16>, Cpu<0, 1>, ParameterServer<Sharded>,
                         BucketBytes<1>>({3, 2, 2, 1}, {.learning_rate = 0.01f});
+  ranks::check_training<Ranks, WholeRows, CrossEntropy, Sgd, Features<16>, Reference, ParameterServer<>,
+                        MicroBatches<3>, BucketBytes<4096>>({5, 2}, sgd);
 }
 
 }  // namespace

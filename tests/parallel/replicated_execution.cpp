@@ -7,24 +7,6 @@
 
 using namespace tenet;
 
-TEST_CASE("a weighted sum is in the order of its terms, and leaves out those of weight 0", "[replicated_execution]") {
-  constexpr long count = 37;
-  const auto a = network::numbers(count, 1), b = network::numbers(count, 2);
-  const float* const from[]{a.data(), nullptr, b.data()};
-  const float weight[]{0.25f, 0, 0.75f};
-  for (const long first : {0L, 3L, 16L, 37L}) {
-    for (const long last : {first, 37L, first + (37 - first) / 2}) {
-      std::vector<float> found(static_cast<std::size_t>(count), 7.0f);
-      detail::weighted_sum(from, weight, 3, found.data(), first, last);
-      for (long i = 0; i < count; ++i) {
-        const auto at = static_cast<std::size_t>(i);
-        const float sum = 0.25f * a[at] + 0.75f * b[at];
-        CHECK(found[at] == (i >= first && i < last ? Approx(sum).margin(1e-7) : Approx(7.0f)));
-      }
-    }
-  }
-}
-
 namespace {
 
 double difference(const float* a, const float* b, long count) {
@@ -145,43 +127,6 @@ TEST_CASE("replicas drop different values", "[replicated_execution]") {
   CHECK(count(0) > 0);
   CHECK(count(largest / 2) > 10);  // dropped by one of them only
   CHECK(count(0) + count(largest / 2) + count(largest) == 64);
-}
-
-TEST_CASE("terms are added up in the order of a tree, whoever has which of them", "[replicated_execution]") {
-  constexpr long floats = 5000;
-  std::vector<std::vector<float>> terms, scaled;
-  for (int v = 0; v < 8; ++v) terms.push_back(network::numbers(floats, static_cast<std::uint64_t>(v)));
-  const auto weight = [](int v) { return 0.1f + 0.03f * static_cast<float>(v); };
-  std::vector<std::vector<float>> sums;
-  for (const int parts : {1, 2, 4, 8}) {
-    std::vector<std::vector<float>> of_parts;
-    for (int part = 0; part < parts; ++part) {
-      const int count = 8 / parts;
-      detail::TreeOfTerms tree;
-      tree.prepare(count, floats);
-      std::vector<float> numbers;
-      for (int i = 0; i < count; ++i) {
-        numbers = terms[static_cast<std::size_t>(part * count + i)];
-        for (const auto& [first, last] : {std::pair{0L, 777L}, std::pair{777L, floats}})  // in pieces
-          tree.add(i, i + 1 == count, weight(part * count + i), numbers.data(), first, last);
-      }
-      of_parts.push_back(numbers);
-    }
-    std::vector<const float*> from;
-    for (const auto& part : of_parts) from.push_back(part.data());
-    std::vector<float> sum = of_parts[0];
-    detail::tree_sum(from.data(), parts, sum.data(), 0, floats);
-    sums.push_back(sum);
-  }
-  for (const auto& sum : sums) CHECK(sum == sums[0]);
-  double worst = 0;
-  for (long i = 0; i < floats; ++i) {
-    double expected = 0;
-    for (int v = 0; v < 8; ++v)
-      expected += static_cast<double>(weight(v)) * terms[static_cast<std::size_t>(v)][static_cast<std::size_t>(i)];
-    worst = std::fmax(worst, std::fabs(sums[0][static_cast<std::size_t>(i)] - expected));
-  }
-  CHECK(worst < 1e-6);
 }
 
 namespace {

@@ -16,6 +16,10 @@ using Parallel = Trainer<networks::WholeRows, CrossEntropy, Sgd, DataParallel<2>
 static_assert(std::is_same_v<Policies<Features<16>>::Strategy, Single>);
 static_assert(std::is_same_v<Policies<DataParallel<3>, Features<16>>::Strategy, DataParallel<3>>);
 static_assert(std::is_same_v<Plain::Training, Parallel::Training>);
+// A batch that is cut needs the passes of a replica, and no other strategy.
+static_assert(std::is_same_v<Policies<Features<16>, MicroBatches<4>>::Strategy, DataParallel<1>>);
+static_assert(std::is_same_v<Policies<Single, Features<16>, Reproducible>::Strategy, DataParallel<1>>);
+static_assert(std::is_same_v<Policies<DataParallel<2>, Features<16>, MicroBatches<4>>::Strategy, DataParallel<2>>);
 static_assert(!std::is_same_v<Plain::ExecutionOf<Plain::Training>, Parallel::ExecutionOf<Plain::Training>>);
 
 TEST_CASE("the summary says on how many devices a step runs", "[strategy]") {
@@ -36,6 +40,24 @@ TEST_CASE("the summary says on how many devices a step runs", "[strategy]") {
         std::string::npos)
       throw Error(found);
   });
+}
+
+TEST_CASE("micro-batches train in a part of the memory", "[strategy]") {
+  using Net = networks::WholeRows;
+  Trainer<Net, CrossEntropy, Sgd, Features<16>, Reference> whole{{.learning_rate = 0.1f, .momentum = 0.9f}, 3};
+  Trainer<Net, CrossEntropy, Sgd, Features<16>, Reference, MicroBatches<4>> cut{
+      {.learning_rate = 0.1f, .momentum = 0.9f}, 3};
+  const network::Samples<decltype(whole)> samples(16);
+  for (int step = 0; step < 4; ++step) {
+    const float expected = whole.step(samples.inputs.data(), samples.targets.data(), 16).loss;
+    CHECK(cut.step(samples.inputs.data(), samples.targets.data(), 16).loss == Approx(expected).epsilon(1e-4));
+  }
+  constexpr long fixed = decltype(whole)::Training::fixed_floats;
+  CHECK(cut.activation_floats() - fixed == (whole.activation_floats() - fixed) / 4);
+  CHECK(cut.summary().find("\nbatch: in 4 micro-batches, one after the other\n") != std::string::npos);
+  const auto expected = whole.predict(samples.inputs.data(), 10), found = cut.predict(samples.inputs.data(), 10);
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(1e-3));
 }
 
 TEST_CASE("a model runs on several devices", "[strategy]") {
@@ -78,7 +100,9 @@ struct WithAll {
     check_with(std::type_identity<With<DataParallel<2>, Direct>>{});
     check_with(std::type_identity<With<DataParallel<2>, ParameterServer<OnRank<1>>>>{});
     check_with(std::type_identity<With<DataParallel<3>, ParameterServer<Sharded>>>{});
-    check_with(std::type_identity<With<DataParallel<1>, Hogwild<12>>>{});
+    // Hogwild cuts batches itself.
+    if constexpr (!detail::is_cut<typename tenet::Policies<Features<16>, Policies...>::Shards>)
+      check_with(std::type_identity<With<DataParallel<1>, Hogwild<12>>>{});
     check_with(std::type_identity<With<DataParallel<3>, AllReduce, BucketBytes<512>>>{});
     check_with(std::type_identity<With<DataParallel<4>, Ring, BucketBytes<4096>>>{});
     const auto check_rank = [&]<class T>(std::type_identity<T>) {
@@ -103,4 +127,5 @@ TEST_CASE("every strategy goes with every other policy", "[strategy]") {
   WithAll<OneSampleAlways>::check(1e-3);
   WithAll<DirectConvolution, MemoryBound<2'000>>::check(1e-3);
   WithAll<BFloat16>::check(3e-2);
+  WithAll<MicroBatches<5>>::check(1e-3);
 }

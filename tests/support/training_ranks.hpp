@@ -63,4 +63,25 @@ void check_training(std::vector<int> parts, Optimizer optimizer) {
   for (const auto& of_rank : parameters) CHECK(of_rank == parameters[0]);  // to the bit
 }
 
+/// What a trainer has after some steps, as bits: losses, parameters and running statistics. Every step has `batch`
+/// samples in all, of which this one takes part `part` of `parts`.
+template <class Trainer>
+std::vector<float> bits_after_steps(Trainer& trainer, int batch, int part, int parts) {
+  using Input = typename Trainer::Chosen::Input;
+  const network::Samples<Trainer> samples(batch);
+  const int count = batch / parts, first = part * count;
+  std::vector<float> result;
+  for (int step = 0; step < 5; ++step) {
+    const tenet::StepResult found = trainer.step(samples.inputs.data() + first * Input::size,
+                                                 samples.targets.data() + first * Trainer::Target::size, count);
+    result.push_back(found.loss);
+    result.push_back(found.accuracy);
+  }
+  auto& weights = trainer.weights();
+  using Table = std::remove_cvref_t<decltype(weights)>;
+  result.insert(result.end(), weights.parameters(), weights.parameters() + Table::table.parameter_floats);
+  result.insert(result.end(), weights.buffers(), weights.buffers() + Table::table.buffer_floats);
+  return result;
+}
+
 }  // namespace ranks

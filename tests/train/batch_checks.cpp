@@ -23,7 +23,7 @@ static_assert(!detail::ElementsOfLoader<Loader<Labelled>&>::fit<std::int32_t, st
 static_assert(detail::ElementsOfLoader<Loader<Unknown>>::fit<float, float>);
 }  // namespace
 
-TEST_CASE("a label has to be a class; a message says whose it is not", "[batch_checks]") {
+TEST_CASE("a label has to be a class, and a message says whose it is not", "[batch_checks]") {
   const std::int32_t labels[] = {0, 3, 1, 2, 4, 0};
   const auto check = [&](int samples, int of_sample, int classes) {
     return message_of([&] { detail::check_labels(labels, samples, of_sample, classes); });

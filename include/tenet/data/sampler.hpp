@@ -125,15 +125,21 @@ class WeightedSampler {
   std::uint64_t seed_;
 };
 
-/// One rank's share of another sampler's order: every `ranks`-th sample, from the `rank`-th on. All ranks get the same
-/// number, so that they take the same number of steps: where the samples do not divide, the first ones of the order
-/// stand at its end again. The other sampler must be the same on all ranks, its seed included.
+/// One rank's share of another sampler's order: `consecutive` samples at a time in turn, rank by rank. All ranks get
+/// the same number, so that they take the same number of steps: what is left at the end is shared equally, and where it
+/// does not divide, the first samples of the order stand behind the last ones. The other sampler must be the same on
+/// all ranks, its seed included.
+///
+/// With a rank's batch size for `consecutive`, the ranks' batches one after the other are the batch that one process
+/// would have.
 template <Sampler All = RandomSampler>
 class DistributedSampler {
  public:
-  DistributedSampler(All all, int rank, int ranks) : all_(std::move(all)), rank_(rank), ranks_(ranks) {
+  DistributedSampler(All all, int rank, int ranks, long consecutive = 1)
+      : all_(std::move(all)), rank_(rank), ranks_(ranks), consecutive_(consecutive) {
     if (ranks <= 0) fail("DistributedSampler", "number of ranks", "at least 1", ranks);
     if (rank < 0 || rank >= ranks) fail("DistributedSampler", "rank", "0 to the number of ranks - 1", rank);
+    if (consecutive <= 0) fail("DistributedSampler", "consecutive samples", "at least 1", consecutive);
   }
 
   long size() const { return (all_.size() + ranks_ - 1) / ranks_; }
@@ -141,13 +147,19 @@ class DistributedSampler {
     detail::check_order("DistributedSampler::order", indices, size());
     std::vector<long> all(static_cast<std::size_t>(all_.size()));
     all_.order(epoch, all);
-    for (std::size_t i = 0; i < indices.size(); ++i)
-      indices[i] = all[(i * static_cast<std::size_t>(ranks_) + static_cast<std::size_t>(rank_)) % all.size()];
+    // Turns of `consecutive` samples for each rank, and a last one of what is left.
+    const long count = size(), whole = all_.size() / ranks_ / consecutive_ * consecutive_;
+    for (long i = 0; i < count; ++i) {
+      const long turn = i < whole ? consecutive_ : count - whole, begin = i < whole ? i / turn * turn : whole;
+      const long at = (begin * ranks_ + rank_ * turn + (i - begin)) % all_.size();
+      indices[static_cast<std::size_t>(i)] = all[static_cast<std::size_t>(at)];
+    }
   }
 
  private:
   All all_;
   int rank_, ranks_;
+  long consecutive_;
 };
 
 }  // namespace tenet

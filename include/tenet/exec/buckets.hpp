@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <tenet/exec/lower.hpp>
 #include <tenet/graph/slots.hpp>
@@ -71,6 +72,23 @@ constexpr auto plan_buckets(const Lowered& lowered, const SlotTable<Slots>& slot
     for (int j = i; j > 0 && plan.buckets[j].ready < plan.buckets[j - 1].ready; --j)
       std::swap(plan.buckets[j], plan.buckets[j - 1]);
   return plan;
+}
+
+/// Runs the forward and backward pass of a program, and calls at(b) as soon as the gradients of bucket b are there.
+/// `execution` has begun; null: there are no samples, and the gradients are zero.
+template <class Program, class Execution, class Plan, class At>
+void run_by_buckets(Execution* execution, const Plan& plan, float* gradients, At at) {
+  if (execution == nullptr) std::fill(gradients, gradients + Program::slots.parameter_floats, 0.0f);
+  int done = Program::lowered.prepared_steps;
+  const auto run_until = [&](int step) {
+    if (execution != nullptr && step > done) execution->run_steps(done, step);
+    done = std::max(done, step);
+  };
+  for (int b = 0; b < plan.count; ++b) {
+    run_until(plan.buckets[static_cast<std::size_t>(b)].ready);
+    at(b);
+  }
+  run_until(Program::lowered.first_update);
 }
 
 }  // namespace tenet

@@ -226,14 +226,22 @@ struct NotReproducible : Instead {
   using Instead::Instead;
   static_assert(
       never<Strategy>,
-      "Reproducible goes with DataParallel of 1, 2, 4 or 8 replicas and with Direct or AllReduce: a ring adds up "
-      "in an order that depends on the number of replicas, and ranks do not share one batch");
+      "Reproducible goes with DataParallel of 1, 2, 4 or 8 replicas or with Distributed, and with Direct or AllReduce: "
+      "rings and servers add up in an order that depends on the number of workers");
+};
+template <class Shards, class Instead = Nothing>
+struct ShardsOfHogwild : Instead {
+  using Instead::Instead;
+  static_assert(never<Shards>,
+                "Hogwild<samples> cuts a batch by itself, and updates after each part: leave MicroBatches or "
+                "Reproducible out");
 };
 template <class Strategy, class Instead = Nothing>
 struct StrategyWithoutGradients : Instead {
   using Instead::Instead;
-  static_assert(never<Strategy>,
-                "UpdateInBackward keeps no gradients that replicas could add up: leave it out, or the strategy");
+  static_assert(
+      never<Strategy>,
+      "UpdateInBackward keeps no gradients that replicas or micro-batches could add up: leave it out, or them");
 };
 template <class Argument, class Instead = Nothing>
 struct ArgumentGivenTwice : Instead {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <tenet/exec/buckets.hpp>
 #include <tenet/exec/device_queue.hpp>
 #include <tenet/parallel/synchronisation.hpp>
@@ -29,9 +28,18 @@ class GradientExchange {
     sum_ = static_cast<float>(samples);
     queue_.submit([this] {
       const float own = sum_;
-      Synchronisation::reduce(transport_, &sum_, 1, MessageLabel{"number of samples", -1, step_}, 1);
+      Synchronisation::reduce(transport_, &sum_, 1, samples_label(), 1);
       weight_ = own / sum_;
     });
+  }
+
+  /// The same for who has to know it at once: the number of samples of all ranks. This rank's numbers are weighted by
+  /// then.
+  float begin_and_count(int samples) {
+    begin(1);
+    sum_ = static_cast<float>(samples);
+    Synchronisation::reduce(transport_, &sum_, 1, samples_label(), 1);
+    return sum_;
   }
 
   /// Runs the program until its gradients are the sum over all ranks of weight · gradient: `execution` has begun with
@@ -42,17 +50,7 @@ class GradientExchange {
     gradients_ = gradients;
     prepare_ = [](void* context, long first, long floats) { (*static_cast<Prepare*>(context))(first, floats); };
     prepare_context_ = &prepare;
-    if (execution == nullptr) std::fill(gradients, gradients + Program::slots.parameter_floats, 0.0f);
-    int done = Program::lowered.prepared_steps;
-    const auto run_until = [&](int step) {
-      if (execution != nullptr && step > done) execution->run_steps(done, step);
-      done = std::max(done, step);
-    };
-    for (int b = 0; b < plan.count; ++b) {
-      run_until(plan.buckets[static_cast<std::size_t>(b)].ready);
-      queue_.submit([this, b] { reduce(b); });
-    }
-    run_until(Program::lowered.first_update);
+    run_by_buckets<Program>(execution, plan, gradients, [this](int b) { queue_.submit([this, b] { reduce(b); }); });
     queue_.synchronize();
   }
 
@@ -71,6 +69,8 @@ class GradientExchange {
   }
 
  private:
+  MessageLabel samples_label() const { return {"number of samples", -1, step_}; }
+
   void reduce(int b) {
     const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
     prepare_(prepare_context_, bucket.first, bucket.floats);

@@ -5,15 +5,15 @@
 // clang-format on
 
 #include <tenet/exec/buckets.hpp>
-#include <tenet/exec/execution.hpp>
 #include <tenet/parallel/key_value_store.hpp>
+#include <tenet/parallel/sharded_pass.hpp>
 #include <tenet/parallel/synchronisation.hpp>
 
 /// Parameters on servers: the synchronisation `ParameterServer`, and the training step of a rank that has one. Not part
 /// of tenet/tenet.hpp.
 namespace tenet {
 
-template <class Program, class Device, class Synchronisation, long bucket_bytes, Transport T>
+template <class Program, class Device, class Synchronisation, long bucket_bytes, Transport T, class Cut>
 class ParameterServerExecution;
 
 /// A step takes the gradients of all ranks, and all ranks wait for it: as one device with all samples.
@@ -45,59 +45,61 @@ struct ParameterServer {
   static constexpr const char* name = Consistency::name;
   static constexpr bool sends_buckets = true;
   static constexpr bool in_rounds = Consistency::consistency.in_rounds;
-  template <class Program, class Device, long bucket_bytes, class T>
-  using StepOfRank = ParameterServerExecution<Program, Device, ParameterServer, bucket_bytes, T>;
+  template <class Program, class Device, long bucket_bytes, class T, class Cut>
+  using StepOfRank = ParameterServerExecution<Program, Device, ParameterServer, bucket_bytes, T, Cut>;
 };
 
 /// A training step of a rank with parameter servers. The same interface as `Execution`; all ranks make one together.
 ///
 /// Bulk-synchronous, it does the same as `DistributedExecution`. Else losses are those of the rank's own samples, and
 /// running statistics are its own.
-template <class Program, class Device, class Synchronisation, long bucket_bytes, Transport T>
+template <class Program, class Device, class Synchronisation, long bucket_bytes, Transport T, class Cut>
 class ParameterServerExecution {
  public:
   using Kernels = typename Program::Kernels;
   static constexpr auto plan = plan_buckets(Program::lowered, Program::slots, bucket_bytes / 4);
 
   ParameterServerExecution(typename Kernels::Executor& executor, T transport)
-      : execution_(executor), store_(std::move(transport), options(*server_)) {
-    static_assert(Program::lowered.after_update > Program::lowered.first_update, "a training step");
+      : pass_(executor, Cut::of_worker), store_(std::move(transport), options(*server_)) {
+    static_assert(Pass::updates, "a training step");
+    static_assert(Cut::in_all == 0, "servers add up in the order of ranks");
     static_assert(setting_count <= 8, "ParameterServer: the optimizer has more than 8 settings");
   }
 
   void set_scalars(const float* scalars, std::uint64_t seed) {
     std::copy_n(scalars, setting_count, settings_.begin());
-    execution_.set_scalars(scalars, seed + static_cast<std::uint64_t>(store_.rank()) * 0xd1342543de82ef95u);
+    pass_.set_scalars(scalars, seed);
   }
   void bind(Arena arena, float* memory) {
-    execution_.bind(arena, memory);
+    pass_.bind(arena, memory);
     bound_[static_cast<std::size_t>(arena)] = memory;
   }
-  void give(int index, const void* input) { execution_.give(index, input); }
+  void give(int index, const void* input) { pass_.give(index, input); }
   /// Where they have been changed by more than the last step, by a file that was read, those of rank 0 are the servers'
   /// from now on; but not where ranks are at different steps.
   void use_weights(std::uint64_t version) {
     if (Synchronisation::in_rounds && version != version_ + 1) has_begun_ = false;
     version_ = version;
-    execution_.use_weights(version);
+    pass_.use_weights(version);
   }
 
   void run(int batch) {
     if (!has_begun_) begin();
-    execution_.begin(batch);
     const auto weight = static_cast<float>(batch);
-    int done = Program::lowered.prepared_steps;
-    const auto run_until = [&](int step) {
-      if (step > done) execution_.run_steps(done, step);
-      done = std::max(done, step);
-    };
-    for (int b = 0; b < plan.count; ++b) {
-      run_until(plan.buckets[index(b)].ready);
-      pushes_[index(b)] = store_.push(b, part(Arena::gradients, b), {.weight = weight, .settings = settings_});
-    }
-    run_until(Program::lowered.first_update);
-    execution_.run_steps(Program::lowered.after_update, Program::lowered.used.steps);
-    for (int i = 0; i < Program::result_count; ++i) results_[index(i)] = *execution_.result(i);
+    std::array<Shard, Cut::of_worker> shards;
+    for (int i = 0; i < Cut::of_worker; ++i)
+      shards[index(i)] = shard_of(batch, i, Cut::of_worker, store_.rank() * Cut::of_worker);
+    float* const gradients = bound_[index(Arena::gradients)];
+    pass_.run(
+        shards, weight, gradients,
+        [&](auto* execution, auto prepare) {
+          run_by_buckets<Program>(execution, plan, gradients, [&](int b) {
+            prepare(plan.buckets[index(b)].first, plan.buckets[index(b)].floats);
+            pushes_[index(b)] = store_.push(b, part(Arena::gradients, b), {.weight = weight, .settings = settings_});
+          });
+        },
+        [](const auto&, const Shard&) {});
+    results_ = pass_.numbers();
     // The last pushes are of the parameters that come first in the network.
     for (int b = plan.count; b-- > 0;) pulls_[index(b)] = store_.pull(b, part(Arena::parameters, b), {.priority = b});
     if constexpr (Synchronisation::in_rounds) {
@@ -118,10 +120,12 @@ class ParameterServerExecution {
   }
 
   const float* result(int i) const { return &results_[index(i)]; }
-  long memory_floats() const { return execution_.memory_floats(); }
+  long memory_floats() const { return pass_.memory_floats(); }
   KeyValueStore<T>& store() { return store_; }
 
  private:
+  using Pass = ShardedPass<Program, Cut>;
+  using One = typename Pass::One;
   static constexpr int results_key = plan.count, buffers_key = plan.count + 1;
   static constexpr std::size_t index(auto i) { return static_cast<std::size_t>(i); }
 
@@ -152,8 +156,6 @@ class ParameterServerExecution {
     store_.push(key, numbers, {.weight = weight}).wait();
     store_.pull(key, numbers).wait();
   }
-
-  using One = Execution<Program, OneSampleNever>;
 
   /// The optimizer of the parameters that lie on this rank: the program's update, with memory of its own. It runs on
   /// the store's thread.
@@ -197,7 +199,7 @@ class ParameterServerExecution {
       if (entry.source == Source::scalar && entry.index >= count) count = entry.index + 1;
     return count;
   }();
-  One execution_;
+  Pass pass_;
   std::array<float*, 8> bound_{};
   std::array<float, 4> results_{};
   std::array<float, setting_count> settings_{};

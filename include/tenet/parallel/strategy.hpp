@@ -23,7 +23,7 @@ struct StepOfReplicas {
   using Synchronisation = std::conditional_t<SharesWithoutLocks<typename Policies::Synchronisation>, Direct,
                                              typename Policies::Synchronisation>;
   using type = ReplicatedExecution<Program, typename Policies::Device, Synchronisation, Policies::Buckets::bucket_bytes,
-                                   Policies::Order::virtual_shards>;
+                                   typename Policies::Shards>;
 };
 template <class Program, class Policies>
   requires(SharesWithoutLocks<typename Policies::Synchronisation> &&
@@ -57,12 +57,14 @@ namespace detail {
 
 template <class Program, class Policies, class T, class Synchronisation = typename Policies::Synchronisation>
 struct StepOfRank {
-  using type = DistributedExecution<Program, Synchronisation, Policies::Buckets::bucket_bytes, T>;
+  using type =
+      DistributedExecution<Program, Synchronisation, Policies::Buckets::bucket_bytes, T, typename Policies::Shards>;
 };
 template <class Program, class Policies, class T, HasServers Synchronisation>
 struct StepOfRank<Program, Policies, T, Synchronisation> {
-  using type = typename Synchronisation::template StepOfRank<Program, typename Policies::Device,
-                                                             Policies::Buckets::bucket_bytes, T>;
+  using type =
+      typename Synchronisation::template StepOfRank<Program, typename Policies::Device, Policies::Buckets::bucket_bytes,
+                                                    T, typename Policies::Shards>;
 };
 
 /// A training step that needs the transport as well as the executor.

@@ -62,18 +62,6 @@ struct BucketBytes {
   static constexpr long bucket_bytes = Bytes;
 };
 
-/// The same bits for 1, 2, 4 or 8 replicas, with `Direct` or `AllReduce`, for any size of buckets: every batch is cut
-/// into eight parts, whatever the number of replicas; their gradients are added up in the order of one tree; and
-/// statistics, dropout masks and the choice of kernels are those of the parts.
-struct Reproducible {
-  static constexpr int virtual_shards = 8;
-};
-
-/// Sums in the order that costs least.
-struct AnyOrder {
-  static constexpr int virtual_shards = 0;
-};
-
 namespace detail {
 template <class Synchronisation>
 concept HasServers = requires { typename Synchronisation::Consistency; };

@@ -94,7 +94,7 @@ concept StrategyPolicy = requires { T::replicas; };
 template <class T>
 concept SynchronisationPolicy = requires { T::sends_buckets; };
 template <class T>
-concept OrderPolicy = requires { T::virtual_shards; };
+concept ShardsPolicy = requires { T::of_worker; };
 template <class T>
 concept BucketPolicy = requires { T::bucket_bytes; };
 
@@ -109,7 +109,7 @@ enum class Axis {
   memory,
   strategy,
   synchronisation,
-  order,
+  shards,
   buckets,
   unknown
 };
@@ -123,7 +123,7 @@ inline constexpr Axis axis_of = is_tensor_type<T>          ? Axis::input
                                 : MemoryPolicy<T>          ? Axis::memory
                                 : StrategyPolicy<T>        ? Axis::strategy
                                 : SynchronisationPolicy<T> ? Axis::synchronisation
-                                : OrderPolicy<T>           ? Axis::order
+                                : ShardsPolicy<T>          ? Axis::shards
                                 : BucketPolicy<T>          ? Axis::buckets
                                                            : Axis::unknown;
 
@@ -148,7 +148,7 @@ struct FindTwice<First, Rest...> : std::conditional_t<(false || ... || (axis_of<
 }  // namespace detail
 
 /// What a list of tags says: `Input`, `Device`, `Update`, `OneSample`, `Precision`, `Convolution`, `Memory`,
-/// `Strategy`, `Synchronisation`, `Order` and `Buckets`; every tag has to be one of them, none may be given twice.
+/// `Strategy`, `Synchronisation`, `Shards` and `Buckets`; every tag has to be one of them, none may be given twice.
 /// `Kernels` are the device's in that precision. `explanation` has the struct that explains what is wrong with the
 /// tags, or void.
 template <class... Tags>
@@ -163,9 +163,10 @@ struct Policies {
   using Precision = On<detail::Axis::precision, Float32>;
   using Convolution = On<detail::Axis::convolution, WinogradConvolution>;
   using Memory = On<detail::Axis::memory, MemoryUnbounded>;
-  using Order = On<detail::Axis::order, AnyOrder>;
-  using Strategy =
-      On<detail::Axis::strategy, std::conditional_t<std::is_same_v<Order, AnyOrder>, Single, DataParallel<1>>>;
+  using Shards = On<detail::Axis::shards, WholeBatch>;
+  using NamedStrategy = On<detail::Axis::strategy, Single>;
+  using Strategy = std::conditional_t<std::is_same_v<NamedStrategy, Single> && !std::is_same_v<Shards, WholeBatch>,
+                                      DataParallel<1>, NamedStrategy>;
   using Synchronisation = On<detail::Axis::synchronisation, typename Strategy::Synchronisation>;
   using Buckets = On<detail::Axis::buckets, BucketBytes<1 << 20>>;
   using Kernels = typename Precision::template KernelsOf<
@@ -217,7 +218,9 @@ struct Policies {
       return std::type_identity<mistake::ServerOfReplicas<Synchronisation, Strategy, Instead>>{};
     else if constexpr (has_ranks && !sends_buckets())
       return std::type_identity<mistake::DirectBetweenRanks<Strategy, Instead>>{};
-    else if constexpr (!std::is_same_v<Order, AnyOrder> && !can_be_reproduced())
+    else if constexpr (detail::SharesWithoutLocks<Synchronisation> && detail::is_cut<Shards>)
+      return std::type_identity<mistake::ShardsOfHogwild<Shards, Instead>>{};
+    else if constexpr (Shards::in_all > 0 && !can_be_reproduced())
       return std::type_identity<mistake::NotReproducible<Strategy, Instead>>{};
     else
       return std::type_identity<void>{};
@@ -232,9 +235,7 @@ struct Policies {
   }
 
   static constexpr bool can_be_reproduced() {
-    constexpr bool divides = Order::virtual_shards > 0 && Order::virtual_shards % Strategy::replicas == 0;
-    return divides && !std::is_same_v<Strategy, Single> && !std::is_same_v<Synchronisation, Ring> && !has_ranks &&
-           !detail::SharesWithoutLocks<Synchronisation>;
+    return Shards::in_all % Strategy::replicas == 0 && !std::is_same_v<Synchronisation, Ring> && !has_server_ranks;
   }
 };
 

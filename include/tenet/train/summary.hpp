@@ -129,13 +129,24 @@ std::string device_text(const typename Device::Kernels::Executor& executor, int 
   return result;
 }
 
+/// How a training step's batch is cut; nothing where it is not.
+template <class Shards>
+std::string shards_text() {
+  if constexpr (Shards::in_all > 0)
+    return "batch: in " + std::to_string(Shards::in_all) + " shards, for any number of workers\n";
+  else if constexpr (Shards::of_worker > 1)
+    return "batch: in " + std::to_string(Shards::of_worker) + " micro-batches, one after the other\n";
+  else
+    return "";
+}
+
 /// How a training step's gradients are synchronised; nothing on one device.
 template <class Chosen, class Training>
 std::string synchronisation_text() {
   if constexpr (std::is_void_v<typename Chosen::Synchronisation>) {
     return "";
   } else {
-    std::string result = "gradients: ";
+    std::string result = shards_text<typename Chosen::Shards>() + "gradients: ";
     result.append(megabytes(Training::slots.parameter_floats)).append(" a step, ");
     result.append(Chosen::Synchronisation::name);
     if constexpr (requires { Chosen::Synchronisation::Consistency::most_ahead; })

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <tenet/exec/execution.hpp>
+#include <tenet/parallel/shards.hpp>
+
+namespace tenet {
+
+/// Whether the optimizer's steps are element-wise over all parameters, so that each part of them can be run alone.
+template <class Program>
+constexpr bool updates_by_elements() {
+  for (int i = 0; i < Program::graph.output_count; ++i) {
+    const Destination to = Program::graph.outputs[i].destination;
+    if ((to == Destination::parameters || to == Destination::state) && Program::plan.copied[i]) return false;
+  }
+  for (int s = Program::lowered.first_update; s < Program::lowered.after_update; ++s) {
+    const auto& step = Program::lowered.steps[s];
+    if (step.kind != Kind::element || Program::lowered.calls[step.region].batched) return false;
+  }
+  return true;
+}
+
+/// What one worker, a replica or a rank, does with its shards of a batch: the program's passes one shard after the
+/// other, up to the optimizer's update and behind it. `Cut` is the policy.
+///
+/// Gradients and results that are one number (the mean over a shard's samples) come out in this way: where the batch is
+/// cut, the sum over this worker's shards of samples / all · what the shard gives; else what the one shard gives.
+template <class Program, class Cut>
+class ShardedPass {
+ public:
+  using Executor = typename Program::Kernels::Executor;
+  using One = Execution<Program, OneSampleNever>;
+  static constexpr bool is_cut = detail::is_cut<Cut>;
+  static constexpr bool updates = Program::lowered.after_update > Program::lowered.first_update;
+  /// The first step behind the update that is the caller's; those before it are run here, for each shard. Steps that
+  /// bring an update to its place have to wait for it.
+  static constexpr int after_pass =
+      updates_by_elements<Program>() ? Program::lowered.used.steps : Program::lowered.after_update;
+  static_assert(!is_cut || after_pass == Program::lowered.used.steps,
+                "MicroBatches, Reproducible: the optimizer's update is not element-wise over all parameters");
+
+  /// For a worker with so many shards.
+  ShardedPass(Executor& executor, int shards) : execution_(std::make_unique<One>(executor)) {
+    if constexpr (is_cut) {
+      if constexpr (updates) gradients_.prepare(shards, Program::slots.parameter_floats);
+      results_.prepare(shards, static_cast<long>(numbers_.size()));
+    }
+    if (has_spare(shards)) spare_.grow(Program::slots.buffer_floats);
+  }
+
+  /// The program's execution, of the shard at hand.
+  One& execution() { return *execution_; }
+  const One& execution() const { return *execution_; }
+
+  void set_scalars(const float* scalars, std::uint64_t seed) {
+    seed_ = seed;
+    execution_->set_scalars(scalars, seed);
+  }
+  void bind(Arena arena, float* memory) {
+    if (arena == Arena::buffers) buffers_ = memory;
+    execution_->bind(arena, memory);
+  }
+  /// Where the inputs of the sample are that the shards count from.
+  void give(int index, const void* input) { inputs_[static_cast<std::size_t>(index)] = input; }
+  void use_weights(std::uint64_t version) { execution_->use_weights(version); }
+
+  /// Runs this worker's shards of a batch of `all` samples. Of the last one backward(execution, prepare) runs the
+  /// passes: it calls prepare(first, floats) with each part of the gradients when that is there, which makes it a sum.
+  /// `execution` is null where the shard has no samples; then it leaves zeros. take(execution, shard) is called behind
+  /// each shard that has samples.
+  template <class Backward, class Take>
+  void run(std::span<const Shard> shards, float all, float* gradients, Backward backward, Take take) {
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+      const Shard& shard = shards[i];
+      const bool is_last = i + 1 == shards.size();
+      One* const execution = shard.samples > 0 ? execution_.get() : nullptr;
+      const float weight = static_cast<float>(shard.samples) / all;
+      const int number = static_cast<int>(i);
+      execution_->set_seed(seed_ + static_cast<std::uint64_t>(shard.number) * 0xd1342543de82ef95u);
+      // Running statistics are those that the first of the shards sees where all of them are to be the same for any
+      // number of workers; what the others see goes nowhere.
+      if (spare_.size() > 0) execution_->bind(Arena::buffers, i == 0 ? buffers_ : spare_.data());
+      if (execution != nullptr) {
+        give_from(shard.first_sample);
+        execution->begin(shard.samples);
+      }
+      const auto add = [&](long first, long floats) {
+        if constexpr (is_cut && updates) gradients_.add(number, is_last, weight, gradients, first, first + floats);
+      };
+      if (is_last)
+        backward(execution, add);
+      else
+        run_passes(execution, gradients, add);
+      numbers_.fill(0);
+      if (execution != nullptr) {
+        execution->run_steps(Program::lowered.after_update, after_pass);
+        for (int r = 0; r < Program::result_count; ++r)
+          if (!Program::result_types[static_cast<std::size_t>(r)]->batched)
+            numbers_[static_cast<std::size_t>(r)] = *execution->result(r);
+        take(*execution, shard);
+      }
+      if constexpr (is_cut)
+        results_.add(number, is_last, weight, numbers_.data(), 0, static_cast<long>(numbers_.size()));
+    }
+  }
+
+  /// Forward and backward pass of a shard, for who has nothing to do in between.
+  template <class Add>
+  static void run_passes(One* execution, float* gradients, Add add) {
+    if (execution != nullptr)
+      execution->run_steps(Program::lowered.prepared_steps, Program::lowered.first_update);
+    else if (updates && is_cut)
+      std::fill(gradients, gradients + Program::slots.parameter_floats, 0.0f);
+    if constexpr (updates) add(0, Program::slots.parameter_floats);
+  }
+
+  /// Of the last run: the results that are one number.
+  const std::array<float, 4>& numbers() const { return numbers_; }
+
+  long memory_floats() const { return execution_->memory_floats(); }
+
+ private:
+  static constexpr bool has_spare(int shards) { return Program::writes_buffers && Cut::in_all > 0 && shards > 1; }
+
+  void give_from(int first_sample) {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const TensorInfo* const type = Program::input_types[i];
+      if (type == nullptr || inputs_[i] == nullptr) continue;
+      const long skipped = type->batched ? type->size() * first_sample : 0;
+      execution_->give(static_cast<int>(i), static_cast<const float*>(inputs_[i]) + skipped);
+    }
+  }
+
+  struct NoSum {};
+  using Sum = std::conditional_t<is_cut, detail::SumOfTerms<(Cut::in_all > 0)>, NoSum>;
+
+  std::unique_ptr<One> execution_;
+  Sum gradients_, results_;
+  Buffer spare_;
+  std::array<const void*, 4> inputs_{};
+  std::array<float, 4> numbers_{};
+  float* buffers_ = nullptr;
+  std::uint64_t seed_ = 0;
+};
+
+}  // namespace tenet
