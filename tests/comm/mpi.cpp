@@ -169,7 +169,7 @@ TEST_CASE("a key-value store adds up what ranks push, and says what a server doe
   float value = 0;
   const std::string message = message_of([&] { store.pull(4, {&value, 1}).wait(); });  // nobody has assigned it
   CHECK(message == "rank " + std::to_string(rank) + ", pull of key 4: waits for server " + std::to_string(n - 1) +
-                       ", or for ranks that have still to push; expected within 0.3 s, found no answer");
+                       ", which waits for somebody to assign it; expected within 0.3 s, found no answer");
 }
 
 int main(int argc, char** argv) {

@@ -92,7 +92,29 @@ TEST_CASE("what nobody answers is named", "[key_value_shards]") {
   request.asked = {0, 1, 5};
   request.answered = std::vector<std::atomic<bool>>(3);
   request.answered[1] = true;
-  CHECK_THROWS_WITH(detail::fail_unanswered(request),
-                    "rank 3, pull of key 4: waits for server 0, 5, or for ranks that have still to push; expected "
-                    "within 2.5 s, found no answer");
+  const std::string message = "rank 3, pull of key 4: waits for server 0, 5",
+                    rest = "; expected within 2.5 s, found no answer";
+  CHECK_THROWS_WITH(detail::fail_unanswered(request), message + rest);
+  request.missing = 2;
+  CHECK_THROWS_WITH(detail::fail_unanswered(request), message + ", which waits for a push from rank 2" + rest);
+  request.missing = detail::Request::value;
+  CHECK_THROWS_WITH(detail::fail_unanswered(request), message + ", which waits for somebody to assign it" + rest);
+}
+
+TEST_CASE("the rank that keeps others waiting is known", "[key_value_shards]") {
+  const Consistency bounded = Consistency::bounded_staleness(1);
+  Noted noted;
+  CHECK(noted.shards.keeps_waiting(header(1, 1)) == detail::Request::value);
+  noted.shards.assign(header(1, 1), {0});
+  noted.shards.push(0, header(1, 1), {1});
+  CHECK(noted.shards.keeps_waiting(header(1, 1)) == 1);
+  noted.shards.push(1, header(1, 1), {1});
+  CHECK(noted.shards.keeps_waiting(header(1, 1)) == 2);
+  noted.shards.push(2, header(1, 1), {1});
+  noted.shards.push(2, header(1, 1), {1});
+  noted.shards.push(1, header(1, 1), {1});
+  CHECK(noted.shards.keeps_waiting(header(1, 1)) == 0);
+  noted.shards.assign(header(2, 1), {0});
+  for (const int rank : {0, 0, 1, 2, 2}) noted.shards.push(rank, header(2, 1, bounded), {1});
+  CHECK(noted.shards.keeps_waiting(header(2, 1, bounded, 3)) == 1);
 }

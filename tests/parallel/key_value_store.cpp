@@ -192,7 +192,7 @@ TEST_CASE("what a store cannot do it says", "[key_value_store]") {
     }
   });
   CHECK(messages[0] ==
-        "rank 0, pull of key 3: waits for server 1, or for ranks that have still to push; expected within 0.5 s, found "
+        "rank 0, pull of key 3: waits for server 1, which waits for a push from rank 1; expected within 0.5 s, found "
         "no answer");
   // Whoever has waited in vain has the memory back, whatever comes afterwards.
   std::atomic<int> changed{0};

@@ -1,6 +1,7 @@
 #include "tenet/parallel/strategy.hpp"
 
 #include <tenet/parallel/hogwild.hpp>
+#include <tenet/parallel/local_sgd.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/tenet.hpp>
 
@@ -115,6 +116,7 @@ struct WithAll {
       });
     };
     check_rank(std::type_identity<With<Distributed<ThreadWorld>, Ring>>{});
+    check_rank(std::type_identity<With<Distributed<ThreadWorld>, LocalSgd<3>>>{});
     check_rank(std::type_identity<With<Distributed<ThreadWorld>, ParameterServer<>>>{});
     check_rank(std::type_identity<With<Distributed<ThreadWorld>, ParameterServer<OnRank<0>, Asynchronous>>>{});
   }

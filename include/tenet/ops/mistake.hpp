@@ -221,6 +221,12 @@ struct ServerOfReplicas : Instead {
                 "replicas of DataParallel meet after each step, and one of them is the server: take "
                 "ParameterServer<OnRank<i>> of one of them or ParameterServer<Sharded>, or Distributed");
 };
+template <class Policy, class Instead = Nothing>
+struct AverageOfReplicas : Instead {
+  using Instead::Instead;
+  static_assert(never<Policy>,
+                "LocalSgd averages the parameters of ranks; replicas of DataParallel share theirs: take Distributed");
+};
 template <class Strategy, class Instead = Nothing>
 struct NotReproducible : Instead {
   using Instead::Instead;

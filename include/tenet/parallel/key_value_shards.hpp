@@ -76,8 +76,10 @@ struct Request {
   std::vector<ServerPart> parts{};            // still to be sent
   std::vector<int> asked{};                   // the servers of all parts
   std::vector<std::atomic<bool>> answered{};  // which of them have answered
-  std::string refusal{};                      // written before `open`
-  std::atomic<int> open{0};                   // parts without an answer
+  static constexpr int nobody = -2, value = -1;
+  std::atomic<int> missing{nobody};  // for what a server says that it waits: a rank's push, or a first value
+  std::string refusal{};             // written before `open`
+  std::atomic<int> open{0};          // parts without an answer
 
   std::string name() const {
     const char* const what = kind == RequestKind::assign ? "assign" : kind == RequestKind::push ? "push" : "pull";
@@ -95,7 +97,9 @@ struct Request {
   for (std::size_t i = 0; i < request.asked.size(); ++i)
     if (!request.answered[i]) servers.append(servers.empty() ? "" : ", ").append(std::to_string(request.asked[i]));
   std::string what = "waits for server " + servers;
-  if (request.kind == RequestKind::pull) what += ", or for ranks that have still to push";
+  const int missing = request.missing;
+  if (missing == Request::value) what += ", which waits for somebody to assign it";
+  if (missing >= 0) what.append(", which waits for a push from rank ").append(std::to_string(missing));
   char limit[32];
   std::snprintf(limit, sizeof limit, "%.3g s", std::chrono::duration<double>(request.store->limit).count());
   fail(request.name(), what, "within " + std::string(limit), "no answer");
@@ -103,7 +107,7 @@ struct Request {
 
 /// The message before the numbers, if there are any.
 struct StoreHeader {
-  enum class Kind : int { assign, push, pull, acknowledged, pulled, refused, leave };
+  enum class Kind : int { assign, push, pull, acknowledged, pulled, refused, waits, leave };
   static constexpr std::size_t most_settings = 8;
   Kind kind = Kind::leave;
   int slot = 0;
@@ -167,6 +171,20 @@ class KeyValueShards {
     entry.arrivals.push_back(from);
     apply(header.key, entry);
     return 0;
+  }
+
+  /// What keeps a pull waiting: the rank with the fewest pushes, or `Request::value`.
+  int keeps_waiting(const StoreHeader& header) {
+    const Entry& entry = entry_of(header.key);
+    if (!entry.exists) return Request::value;
+    // In rounds those whose push has come have done their part.
+    const auto pushes_of = [&](std::size_t rank) {
+      return entry.clocks[rank] + static_cast<long>(entry.pushes[rank].size());
+    };
+    std::size_t last = 0;
+    for (std::size_t rank = 1; rank < ranks_; ++rank)
+      if (pushes_of(rank) < pushes_of(last)) last = rank;
+    return static_cast<int>(last);
   }
 
   /// The value if it may be seen by this pull, or has another length; else null.

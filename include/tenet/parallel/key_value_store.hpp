@@ -246,6 +246,7 @@ class KeyValueStore {
           said = true;
         }
         if (sent || served) continue;
+        tell_who_is_missed();
         if (leaves && std::chrono::steady_clock::now() > end) return;
         wait_for_work();
       }
@@ -375,7 +376,7 @@ class KeyValueStore {
         break;
       }
       case HeaderKind::pull:
-        pulls_.push_back({from, header});
+        pulls_.push_back({from, header, std::chrono::steady_clock::now(), false});
         answer_pulls();
         break;
       case HeaderKind::acknowledged:
@@ -396,6 +397,10 @@ class KeyValueStore {
         done(peer, header);
         break;
       }
+      case HeaderKind::waits:
+        if (const auto& request = peer.asked[static_cast<std::size_t>(header.slot)].request; request != nullptr)
+          request->missing = header.key;
+        break;
       case HeaderKind::leave:
         ++left_;
         break;
@@ -419,6 +424,14 @@ class KeyValueStore {
       return true;
     });
   }
+  /// Whoever has waited for half of the limit is told for whom, to say so if nothing comes.
+  void tell_who_is_missed() {
+    for (Pull& pull : pulls_) {
+      if (pull.is_told || std::chrono::steady_clock::now() - pull.since < options_.limit / 2) continue;
+      pull.is_told = true;
+      send(pull.from, {.kind = HeaderKind::waits, .slot = pull.header.slot, .key = shards_.keeps_waiting(pull.header)});
+    }
+  }
   void done(Peer& peer, const Header& header) {
     Slot& slot = peer.asked[static_cast<std::size_t>(header.slot)];
     const std::shared_ptr<Request> request = std::move(slot.request);
@@ -431,6 +444,8 @@ class KeyValueStore {
   struct Pull {
     int from;
     Header header;
+    std::chrono::steady_clock::time_point since;
+    bool is_told;
   };
   static constexpr int spins = 400;
 

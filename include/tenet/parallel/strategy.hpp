@@ -60,7 +60,8 @@ struct StepOfRank {
   using type =
       DistributedExecution<Program, Synchronisation, Policies::Buckets::bucket_bytes, T, typename Policies::Shards>;
 };
-template <class Program, class Policies, class T, HasServers Synchronisation>
+template <class Program, class Policies, class T, class Synchronisation>
+  requires(HasServers<Synchronisation> || AveragesParameters<Synchronisation>)
 struct StepOfRank<Program, Policies, T, Synchronisation> {
   using type =
       typename Synchronisation::template StepOfRank<Program, typename Policies::Device, Policies::Buckets::bucket_bytes,

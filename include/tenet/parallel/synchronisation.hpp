@@ -66,6 +66,8 @@ namespace detail {
 template <class Synchronisation>
 concept HasServers = requires { typename Synchronisation::Consistency; };
 template <class Synchronisation>
+concept AveragesParameters = requires { Synchronisation::steps_alone; };
+template <class Synchronisation>
 concept SharesWithoutLocks = requires { Synchronisation::samples_of_update; };
 }  // namespace detail
 

@@ -190,7 +190,9 @@ struct Policies {
   }
 
   static constexpr bool has_ranks = requires { typename Strategy::World; };
-  static constexpr bool has_server_ranks = has_ranks && detail::HasServers<Synchronisation>;
+  /// Whether ranks may have different parameters between two calls of `synchronize`.
+  static constexpr bool ranks_differ =
+      has_ranks && (detail::HasServers<Synchronisation> || detail::AveragesParameters<Synchronisation>);
   /// Whether gradients leave in buckets.
   static constexpr bool sends_buckets() {
     if constexpr (std::is_void_v<Synchronisation>)
@@ -216,7 +218,9 @@ struct Policies {
       return std::type_identity<mistake::BucketsAreNotSent<NamedBuckets, Instead>>{};
     else if constexpr (!serves_replicas())
       return std::type_identity<mistake::ServerOfReplicas<Synchronisation, Strategy, Instead>>{};
-    else if constexpr (has_ranks && !sends_buckets())
+    else if constexpr (!has_ranks && detail::AveragesParameters<Synchronisation>)
+      return std::type_identity<mistake::AverageOfReplicas<Synchronisation, Instead>>{};
+    else if constexpr (has_ranks && !sends_buckets() && !ranks_differ)
       return std::type_identity<mistake::DirectBetweenRanks<Strategy, Instead>>{};
     else if constexpr (detail::SharesWithoutLocks<Synchronisation> && detail::is_cut<Shards>)
       return std::type_identity<mistake::ShardsOfHogwild<Shards, Instead>>{};
@@ -235,7 +239,7 @@ struct Policies {
   }
 
   static constexpr bool can_be_reproduced() {
-    return Shards::in_all % Strategy::replicas == 0 && !std::is_same_v<Synchronisation, Ring> && !has_server_ranks;
+    return Shards::in_all % Strategy::replicas == 0 && !std::is_same_v<Synchronisation, Ring> && !ranks_differ;
   }
 };
 

@@ -96,10 +96,11 @@ struct TrainerOf {
   /// Waits for the queued steps. Throws an `Error` for the first that has failed, which says what step it was; those
   /// behind it have been skipped.
   ///
-  /// With a parameter server between ranks it waits for all of them, too: all ranks have the same parameters behind it.
+  /// With a parameter server between ranks, or `LocalSgd`, it waits for all of them, too: all ranks have the same
+  /// parameters behind it.
   void synchronize() {
     State& now = state();
-    if constexpr (Chosen::has_server_ranks) {
+    if constexpr (Chosen::ranks_differ) {
       prepared<Training>(now, &State::training).synchronize();
       now.weights.changed();
     }

@@ -1,0 +1,20 @@
+// Replicas of a process share the parameters: there is nothing to average.
+// expect: LocalSgd averages the parameters of ranks; replicas of DataParallel share theirs: take Distributed
+#include <tenet/comm/shared_memory.hpp>
+#include <tenet/parallel/local_sgd.hpp>
+#include <tenet/tenet.hpp>
+
+using namespace tenet;
+
+struct Net : Sequential<Flatten, Linear<784, 10>> {};
+
+#ifdef FAULT
+using Strategy = DataParallel<2>;
+#else
+using Strategy = Distributed<SharedMemory>;
+#endif
+
+float loss(Trainer<Net, CrossEntropy, Sgd, Image<1, 28, 28>, Strategy, LocalSgd<8>>& trainer, const float* images,
+           const int* labels) {
+  return trainer.step(images, labels, 32).loss;
+}
