@@ -1,4 +1,5 @@
-// Training steps on one core, on two logical devices, and of half the batch on one core: program NETWORK BATCH FOLDER.
+// Training steps on one core, whole and in micro-batches, on two logical devices, and of half the batch on one core:
+// program NETWORK BATCH FOLDER.
 #include "../../examples/models/resnet18.hpp"
 #include "../cpu/network.hpp"
 
@@ -38,6 +39,8 @@ int serve_steps(int batch, const std::string& folder) {
       half{folder, batch / 2};
   Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, DataParallel<2>>> direct{folder, batch};
   Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, DataParallel<2>, Ring>> ring{folder, batch};
+  Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, DataParallel<2>, Reproducible>> reproducible{folder, batch};
+  Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, MicroBatches<4>>> micro{folder, batch};
   const auto case_of = [](const char* name, auto& steps) {
     return Case{name, [&] { return steps.check(); },
                 [&](long calls) {
@@ -45,7 +48,8 @@ int serve_steps(int batch, const std::string& folder) {
                   return seconds_of(step, calls);
                 }};
   };
-  return serve({case_of("one", one), case_of("half", half), case_of("direct", direct), case_of("ring", ring)});
+  return serve({case_of("one", one), case_of("half", half), case_of("direct", direct), case_of("ring", ring),
+                case_of("reproducible", reproducible), case_of("micro", micro)});
 }
 
 int main(int argc, char** argv) {

@@ -247,7 +247,7 @@ class KeyValueStore {
         }
         if (sent || served) continue;
         tell_who_is_missed();
-        if (leaves && std::chrono::steady_clock::now() > end) return;
+        if (leaves && std::chrono::steady_clock::now() > end) break;
         wait_for_work();
       }
       transport_.finish();
