@@ -27,33 +27,11 @@ TEST_CASE("ranks with samples of their own train as one device with all of them"
 }
 TEST_CASE("the same where ranks are processes", "[distributed_execution]") { check_all<processes::Job>(); }
 
-namespace {
-
-/// The same bits as one process, for any number of ranks, size of buckets and way.
-template <class Ranks, class Net, class Input, class... Policies>
-void check_bits(std::vector<int> numbers_of_ranks) {
-  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
-  constexpr int batch = 24;
-  Trainer<Net, CrossEntropy, Sgd, Input, Cpu<0, 1>, Reproducible> one{sgd, 3};
-  const std::vector<float> expected = ranks::bits_after_steps(one, batch, 0, 1);
-  for (const int count : numbers_of_ranks) {
-    CAPTURE(count);
-    const auto found = Ranks::collect(count, [&](int rank) {
-      Trainer<Net, CrossEntropy, Sgd, Input, Cpu<0, 1>, Distributed<typename Ranks::World>, Reproducible, Policies...>
-          trainer{sgd, 3};
-      return ranks::bits_after_steps(trainer, batch, rank, count);
-    });
-    for (const auto& of_rank : found) CHECK(of_rank == expected);
-  }
-}
-
-}  // namespace
-
 TEST_CASE("Reproducible: ranks give the same bits as one process", "[distributed_execution]") {
-  check_bits<ranks::Threads, networks::Residual, Image<2, 6, 5>>({1, 2, 4, 8});
-  check_bits<ranks::Threads, networks::Residual, Image<2, 6, 5>, BucketBytes<64>>({2, 4});
-  check_bits<ranks::Threads, networks::Transformer, Tokens<12>, BucketBytes<4096>>({2, 8});  // with dropout
-  check_bits<processes::Job, networks::Residual, Image<2, 6, 5>, BucketBytes<300>>({1, 2, 4});
+  ranks::check_bits<ranks::Threads, networks::Residual, Image<2, 6, 5>>({1, 2, 4, 8});
+  ranks::check_bits<ranks::Threads, networks::Residual, Image<2, 6, 5>, BucketBytes<64>>({2, 4});
+  ranks::check_bits<ranks::Threads, networks::Transformer, Tokens<12>, BucketBytes<4096>>({2, 8});  // with dropout
+  ranks::check_bits<processes::Job, networks::Residual, Image<2, 6, 5>, BucketBytes<300>>({1, 2, 4});
 }
 
 TEST_CASE("Reproducible: not on three ranks", "[distributed_execution]") {

@@ -116,6 +116,7 @@ struct WithAll {
       });
     };
     check_rank(std::type_identity<With<Distributed<ThreadWorld>, Ring>>{});
+    check_rank(std::type_identity<With<Distributed<ThreadWorld, DataParallel<2>>, BucketBytes<512>>>{});
     check_rank(std::type_identity<With<Distributed<ThreadWorld>, LocalSgd<3>>>{});
     check_rank(std::type_identity<With<Distributed<ThreadWorld>, ParameterServer<>>>{});
     check_rank(std::type_identity<With<Distributed<ThreadWorld>, ParameterServer<OnRank<0>, Asynchronous>>>{});

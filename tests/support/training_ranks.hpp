@@ -21,12 +21,25 @@ struct Threads {
   }
 };
 
+/// The same ranks, each with so many replicas.
+template <class Ranks, int replicas>
+struct WithReplicas : Ranks {};
+
+template <class Ranks>
+struct StrategyOf {
+  using type = tenet::Distributed<typename Ranks::World>;
+};
+template <class Ranks, int replicas>
+struct StrategyOf<WithReplicas<Ranks, replicas>> {
+  using type = tenet::Distributed<typename Ranks::World, tenet::DataParallel<replicas>>;
+};
+
 /// Ranks with samples of their own train as one device does with all of them. `parts` are the ranks' numbers of
 /// samples.
 template <class Ranks, class Net, class Loss, class Optimizer, class Input, class... Policies>
 void check_training(std::vector<int> parts, Optimizer optimizer) {
   using One = tenet::Trainer<Net, Loss, Optimizer, Input, tenet::Reference>;
-  using Rank = tenet::Trainer<Net, Loss, Optimizer, Input, tenet::Distributed<typename Ranks::World>, Policies...>;
+  using Rank = tenet::Trainer<Net, Loss, Optimizer, Input, typename StrategyOf<Ranks>::type, Policies...>;
   constexpr auto floats = static_cast<std::size_t>(tenet::Weights<Net>::table.parameter_floats);
   constexpr int steps = 4;
   int all = 0;
@@ -82,6 +95,25 @@ std::vector<float> bits_after_steps(Trainer& trainer, int batch, int part, int p
   result.insert(result.end(), weights.parameters(), weights.parameters() + Table::table.parameter_floats);
   result.insert(result.end(), weights.buffers(), weights.buffers() + Table::table.buffer_floats);
   return result;
+}
+
+/// Reproducible ranks give the same bits as one process, for any number of them.
+template <class Ranks, class Net, class Input, class... Policies>
+void check_bits(std::vector<int> numbers_of_ranks) {
+  const tenet::Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
+  constexpr int batch = 24;
+  tenet::Trainer<Net, tenet::CrossEntropy, tenet::Sgd, Input, tenet::Cpu<0, 1>, tenet::Reproducible> one{sgd, 3};
+  const std::vector<float> expected = bits_after_steps(one, batch, 0, 1);
+  for (const int count : numbers_of_ranks) {
+    CAPTURE(count);
+    const auto found = Ranks::collect(count, [&](int rank) {
+      tenet::Trainer<Net, tenet::CrossEntropy, tenet::Sgd, Input, tenet::Cpu<0, 1>, typename StrategyOf<Ranks>::type,
+                     tenet::Reproducible, Policies...>
+          trainer{sgd, 3};
+      return bits_after_steps(trainer, batch, rank, count);
+    });
+    for (const auto& of_rank : found) CHECK(of_rank == expected);
+  }
 }
 
 }  // namespace ranks

@@ -222,6 +222,13 @@ struct ServerOfReplicas : Instead {
                 "ParameterServer<OnRank<i>> of one of them or ParameterServer<Sharded>, or Distributed");
 };
 template <class Policy, class Instead = Nothing>
+struct RanksOfReplicas : Instead {
+  using Instead::Instead;
+  static_assert(never<Policy>,
+                "ParameterServer and LocalSgd are for ranks of one device each: leave DataParallel out of Distributed, "
+                "or take AllReduce or Ring");
+};
+template <class Policy, class Instead = Nothing>
 struct AverageOfReplicas : Instead {
   using Instead::Instead;
   static_assert(never<Policy>,

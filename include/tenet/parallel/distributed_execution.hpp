@@ -35,11 +35,7 @@ class DistributedExecution {
   void use_weights(std::uint64_t version) { pass_.use_weights(version); }
 
   void run(int batch) {
-    const auto share = [&](Arena arena, long floats, const char* what) {
-      if (floats > 0)
-        exchange_.share(bound_[static_cast<std::size_t>(arena)], floats, what, -3 - static_cast<int>(arena));
-    };
-    if (!has_begun_) share(Arena::parameters, Program::slots.parameter_floats, "parameters");
+    if (!has_begun_) exchange_.share_arena(bound_, Arena::parameters, Program::slots.parameter_floats, "parameters");
     has_begun_ = true;
     // To be the same bits, weights have to be those of one process: a share of all samples.
     auto all = static_cast<float>(batch);
@@ -60,7 +56,8 @@ class DistributedExecution {
     pass_.execution().run_steps(Pass::after_pass, Program::lowered.used.steps);
     results_ = pass_.numbers();
     exchange_.average(results_.data(), Program::result_count);
-    if constexpr (Program::writes_buffers) share(Arena::buffers, Program::slots.buffer_floats, "running statistics");
+    if constexpr (Program::writes_buffers)
+      exchange_.share_arena(bound_, Arena::buffers, Program::slots.buffer_floats, "running statistics");
   }
 
   const float* result(int index) const { return &results_[static_cast<std::size_t>(index)]; }

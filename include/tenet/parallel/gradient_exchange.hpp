@@ -50,7 +50,15 @@ class GradientExchange {
     gradients_ = gradients;
     prepare_ = [](void* context, long first, long floats) { (*static_cast<Prepare*>(context))(first, floats); };
     prepare_context_ = &prepare;
-    run_by_buckets<Program>(execution, plan, gradients, [this](int b) { queue_.submit([this, b] { reduce(b); }); });
+    try {
+      run_by_buckets<Program>(execution, plan, gradients, [this](int b) { queue_.submit([this, b] { reduce(b); }); });
+    } catch (...) {  // what has been submitted uses this call's memory
+      try {
+        queue_.synchronize();
+      } catch (...) {
+      }
+      throw;
+    }
     queue_.synchronize();
   }
 
@@ -63,9 +71,11 @@ class GradientExchange {
   void average(float* numbers, long count) {
     Synchronisation::reduce(transport_, numbers, count, MessageLabel{"results", -2, step_}, weight_);
   }
-  /// What rank 0 has, for all ranks.
-  void share(float* numbers, long count, const char* what, int number) {
-    broadcast(transport_, 0, numbers, count, MessageLabel{what, number, step_});
+  /// What rank 0 has in an arena, for all ranks.
+  void share_arena(const std::array<float*, 8>& bound, Arena arena, long floats, const char* what) {
+    if (floats > 0)
+      broadcast(transport_, 0, bound[static_cast<std::size_t>(arena)], floats,
+                MessageLabel{what, -3 - static_cast<int>(arena), step_});
   }
 
  private:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tenet/parallel/distributed_execution.hpp>
+#include <tenet/parallel/hierarchical_execution.hpp>
 #include <tenet/parallel/replicated_execution.hpp>
 
 /// Where the parts of a training run: the policies of the axis `strategy`.
@@ -57,8 +58,11 @@ namespace detail {
 
 template <class Program, class Policies, class T, class Synchronisation = typename Policies::Synchronisation>
 struct StepOfRank {
-  using type =
-      DistributedExecution<Program, Synchronisation, Policies::Buckets::bucket_bytes, T, typename Policies::Shards>;
+  using type = std::conditional_t<
+      Policies::Strategy::has_replicas,
+      HierarchicalExecution<Program, typename Policies::Device, Synchronisation, Policies::Buckets::bucket_bytes, T,
+                            typename Policies::Shards>,
+      DistributedExecution<Program, Synchronisation, Policies::Buckets::bucket_bytes, T, typename Policies::Shards>>;
 };
 template <class Program, class Policies, class T, class Synchronisation>
   requires(HasServers<Synchronisation> || AveragesParameters<Synchronisation>)
@@ -68,11 +72,11 @@ struct StepOfRank<Program, Policies, T, Synchronisation> {
                                                     T, typename Policies::Shards>;
 };
 
-/// A training step that needs the transport as well as the executor.
+/// A training step that needs the transport as well as the devices.
 template <class Program, class Policies, class T>
 struct DistributedStep : StepOfRank<Program, Policies, T>::type {
   explicit DistributedStep(typename Policies::Devices& devices)
-      : StepOfRank<Program, Policies, T>::type(devices.executor(), Policies::Strategy::World::connect()) {}
+      : StepOfRank<Program, Policies, T>::type(devices, Policies::Strategy::World::connect()) {}
 };
 
 }  // namespace detail
@@ -81,17 +85,25 @@ struct DistributedStep : StepOfRank<Program, Policies, T>::type {
 /// its own copy of the parameters; a step's gradient is the mean over the samples of all ranks. `World` says how they
 /// reach each other: `World::connect()` makes a `Transport` of its own for each training. Every rank makes the same
 /// trainers in the same order and takes the same number of steps; inference and evaluation are each rank's own.
-template <class World_>
+///
+/// `Inside` says what a rank is: one device, or the replicas of a `DataParallel`, which share the rank's parameters and
+/// its samples.
+template <class World_, class Inside = Single>
 struct Distributed {
-  static constexpr int replicas = 1;
+  static constexpr int replicas = Inside::replicas;
+  static constexpr bool has_replicas = !std::is_same_v<Inside, Single>;
+  static_assert(
+      !requires { typename Inside::World; }, "Distributed<world, inside>: Single or DataParallel inside");
   using World = World_;
   using Synchronisation = AllReduce;
   template <class Device, class Kernels>
-  using Devices = OneDevice<Device, Kernels>;
+  using Devices = typename Inside::template Devices<Device, Kernels>;
   template <class Program, class Policies>
-  using ExecutionOf = std::conditional_t<(Program::lowered.after_update > Program::lowered.first_update),
-                                         detail::DistributedStep<Program, Policies, decltype(World::connect())>,
-                                         Execution<Program, typename Policies::OneSample>>;
+  using ExecutionOf =
+      std::conditional_t<(Program::lowered.after_update > Program::lowered.first_update),
+                         detail::DistributedStep<Program, Policies, decltype(World::connect())>,
+                         std::conditional_t<has_replicas, ReplicatedExecution<Program, typename Policies::Device>,
+                                            Execution<Program, typename Policies::OneSample>>>;
 };
 
 }  // namespace tenet

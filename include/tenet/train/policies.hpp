@@ -218,6 +218,8 @@ struct Policies {
       return std::type_identity<mistake::BucketsAreNotSent<NamedBuckets, Instead>>{};
     else if constexpr (!serves_replicas())
       return std::type_identity<mistake::ServerOfReplicas<Synchronisation, Strategy, Instead>>{};
+    else if constexpr (ranks_differ && Strategy::replicas > 1)
+      return std::type_identity<mistake::RanksOfReplicas<Synchronisation, Instead>>{};
     else if constexpr (!has_ranks && detail::AveragesParameters<Synchronisation>)
       return std::type_identity<mistake::AverageOfReplicas<Synchronisation, Instead>>{};
     else if constexpr (has_ranks && !sends_buckets() && !ranks_differ)

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <tenet/parallel/replicas.hpp>
+#include <tenet/parallel/sharded_pass.hpp>
+
+namespace tenet {
+
+/// The passes of a process's replicas over their parts of a batch, and the sums over replicas of what these give. The
+/// first replica's gradients and running statistics are the caller's memory; the others have their own, and what they
+/// write to the latter goes nowhere.
+template <class Program, class Device, class Cut>
+class ReplicaPasses {
+ public:
+  using Group = Replicas<Device, typename Program::Kernels>;
+  using Pass = ShardedPass<Program, Cut>;
+  using One = typename Pass::One;
+
+  /// Each replica cuts its part of a batch into so many shards.
+  ReplicaPasses(Group& replicas, int shards)
+      : replicas_(&replicas), shards_(shards), parts_(static_cast<std::size_t>(replicas.size())) {
+    static_assert(
+        updates_by_elements<Program>(),
+        "DataParallel: the optimizer's update is not element-wise over all parameters, so that replicas cannot "
+        "share it");
+    replicas.run([&](int r) {  // its memory is touched first by the thread that works with it
+      Part& part = parts_[index(r)];
+      part.pass = std::make_unique<Pass>(replicas.executor(r), shards);
+      if (r == 0) return;
+      const auto bind_own = [&](Arena arena, Buffer& memory, long floats) {
+        memory.grow(floats);
+        part.pass->bind(arena, memory.data());
+      };
+      if constexpr (Program::writes_buffers) bind_own(Arena::buffers, part.buffers, Program::slots.buffer_floats);
+      if constexpr (Pass::updates) bind_own(Arena::gradients, part.gradients, Program::slots.parameter_floats);
+    });
+  }
+
+  void set_scalars(const float* scalars, std::uint64_t seed) {
+    for (Part& part : parts_) part.pass->set_scalars(scalars, seed);
+  }
+  void bind(Arena arena, float* memory) {
+    if (arena == Arena::gradients) gradients_ = memory;
+    const bool own =
+        (arena == Arena::gradients && Pass::updates) || (arena == Arena::buffers && Program::writes_buffers);
+    for (std::size_t r = 0; r < (own ? 1 : parts_.size()); ++r) parts_[r].pass->bind(arena, memory);
+  }
+  void give(int index, const void* input) {
+    for (Part& part : parts_) part.pass->give(index, input);
+  }
+  void use_weights(std::uint64_t version) {
+    for (Part& part : parts_) part.pass->use_weights(version);
+  }
+
+  int size() const { return replicas_->size(); }
+  Pass& pass(int replica) { return *parts_[index(replica)].pass; }
+  float* gradients(int replica) { return replica == 0 ? gradients_ : parts_[index(replica)].gradients.data(); }
+
+  /// Before `run`: how many samples the replicas share, and what weight each has in the sums over them.
+  void begin(int batch) {
+    batch_ = batch;
+    for (int r = 0; r < size(); ++r)  // where the batch is cut, weights are in the terms already
+      weight_[index(r)] =
+          Pass::is_cut ? 1 : static_cast<float>(shard_of(batch, r, size()).samples) / static_cast<float>(batch);
+  }
+  float weight(int replica) const { return weight_[index(replica)]; }
+
+  /// The passes of one replica, by its thread; see `ShardedPass::run`. `first` is the number of the process's first
+  /// shard among those of all processes, and `all` the number of their samples.
+  template <class Backward, class Take>
+  void run(int replica, int first, float all, Backward backward, Take take) {
+    std::array<Shard, 64> shards;
+    for (int i = 0; i < shards_; ++i)
+      shards[index(i)] = shard_of(batch_, replica * shards_ + i, size() * shards_, first);
+    pass(replica).run(std::span(shards.data(), index(shards_)), all, gradients(replica), backward, take);
+  }
+
+  /// to = the sum of all replicas' gradients, for the numbers from `first` to `last`.
+  void add_up_gradients(float* to, long first, long last) {
+    std::array<const float*, Group::most> from;
+    for (int r = 0; r < size(); ++r) from[index(r)] = gradients(r);
+    add_up(from.data(), to, first, last);
+  }
+  /// The sum of all replicas' results that are one number.
+  std::array<float, 4> numbers() {
+    std::array<const float*, Group::most> from;
+    for (int r = 0; r < size(); ++r) from[index(r)] = pass(r).numbers().data();
+    std::array<float, 4> sum = pass(0).numbers();
+    add_up(from.data(), sum.data(), 0, static_cast<long>(sum.size()));
+    return sum;
+  }
+
+  /// Calls task(from, to) for parts of a replica's parameters that stay in cache, shared among its workers, and updates
+  /// them behind it.
+  template <class Task>
+  void update(int replica, FloatRange parameters, Task task) {
+    constexpr long block = 4096;
+    replicas_->run_each(replica, static_cast<int>((parameters.count + block - 1) / block), [&](int i) {
+      const long from = parameters.first + i * block, to = std::min(from + block, parameters.first + parameters.count);
+      task(from, to);
+      pass(replica).execution().update(from, to);
+    });
+  }
+
+  long memory_floats() const {
+    long sum = 0;
+    for (const Part& part : parts_) sum += part.pass->memory_floats();
+    return sum;
+  }
+
+ private:
+  struct Part {
+    std::unique_ptr<Pass> pass;
+    Buffer gradients, buffers;
+  };
+  static constexpr std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+  void add_up(const float* const* from, float* to, long first, long last) {
+    if constexpr (Cut::in_all > 0)
+      detail::tree_sum(from, size(), to, first, last);
+    else
+      detail::weighted_sum(from, weight_.data(), size(), to, first, last);
+  }
+
+  Group* replicas_;
+  int shards_, batch_ = 0;
+  std::vector<Part> parts_;
+  std::array<float, Group::most> weight_{};
+  float* gradients_ = nullptr;
+};
+
+}  // namespace tenet

@@ -1,0 +1,80 @@
+#include "tenet/parallel/hierarchical_execution.hpp"
+
+#include <tenet/tenet.hpp>
+
+#include "../support/training_ranks.hpp"
+
+using namespace tenet;
+using networks::WholeRows;
+
+namespace {
+
+template <class Ranks>
+void check_all() {
+  using ranks::WithReplicas;
+  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
+  ranks::check_training<WithReplicas<Ranks, 1>, WholeRows, CrossEntropy, Sgd, Features<16>, Reference>({5, 4}, sgd);
+  ranks::check_training<WithReplicas<Ranks, 2>, WholeRows, CrossEntropy, Sgd, Features<16>, Reference>({7}, sgd);
+  // A rank with fewer samples than replicas.
+  ranks::check_training<WithReplicas<Ranks, 2>, WholeRows, CrossEntropy, Sgd, Features<16>, Reference,
+                        BucketBytes<2048>>({5, 1}, sgd);
+  ranks::check_training<WithReplicas<Ranks, 3>, WholeRows, MeanSquaredError, Sgd, Features<16>, Reference, Ring,
+                        BucketBytes<4096>, MicroBatches<2>>({4, 9, 6}, sgd);
+  ranks::check_training<WithReplicas<Ranks, 2>, WholeRows, CrossEntropy, AdamW, Features<16>, Cpu<0, 1>,
+                        BucketBytes<1>>({3, 2}, {.learning_rate = 0.01f});
+}
+
+}  // namespace
+
+TEST_CASE("ranks with replicas train as one device with the samples of all", "[hierarchical_execution]") {
+  check_all<ranks::Threads>();
+}
+TEST_CASE("processes with replicas train as one device with the samples of all", "[hierarchical_execution]") {
+  check_all<processes::Job>();
+}
+
+TEST_CASE("Reproducible: ranks with replicas give the same bits as one process", "[hierarchical_execution]") {
+  using Input = Image<2, 6, 5>;
+  ranks::check_bits<ranks::WithReplicas<ranks::Threads, 2>, networks::Residual, Input, BucketBytes<300>>({1, 2, 4});
+  ranks::check_bits<ranks::WithReplicas<ranks::Threads, 4>, networks::Residual, Input>({1, 2});
+}
+
+TEST_CASE("running statistics are those of the first replica of rank 0", "[hierarchical_execution]") {
+  using Net = networks::Residual;
+  using Input = Image<2, 6, 5>;
+  using Replicated = Trainer<Net, CrossEntropy, PlainSgd, Input, Reference, DataParallel<2>>;
+  using Rank = Trainer<Net, CrossEntropy, PlainSgd, Input, Reference, Distributed<ThreadWorld, DataParallel<2>>>;
+  constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.buffer_floats);
+  const network::Samples<Replicated> samples(10);
+  Replicated one{{.learning_rate = 0.1f}, 0};
+  one.step(samples.inputs.data(), samples.targets.data(), 6);
+  const std::vector<float> expected(one.weights().buffers(), one.weights().buffers() + floats);
+  const auto found = ranks::Threads::collect(2, [&](int rank) {
+    Rank trainer{{.learning_rate = 0.1f}, 0};
+    trainer.step(samples.inputs.data() + 6 * rank * Input::size, samples.targets.data() + 6 * rank, rank == 0 ? 6 : 4);
+    // Inference and evaluation are each rank's own, on its replicas; gradients are the sums over all of them.
+    CHECK(trainer.predict(samples.inputs.data(), 3).size() == 9);
+    std::vector<float> result(trainer.weights().buffers(), trainer.weights().buffers() + floats);
+    result.push_back(trainer.gradients()[0]);
+    return result;
+  });
+  CHECK(std::equal(expected.begin(), expected.end(), found[0].begin()));
+  CHECK(found[0] == found[1]);
+}
+
+TEST_CASE("a rank that is gone is named by one with replicas", "[hierarchical_execution]") {
+  using Rank =
+      Trainer<WholeRows, CrossEntropy, PlainSgd, Features<16>, Reference, Distributed<ThreadWorld, DataParallel<2>>>;
+  const network::Samples<Rank> samples(4);
+  const auto messages = ranks::run(
+      2,
+      [&](ThreadTransport& transport) {
+        const ThreadWorld::Joined joined(transport);
+        Rank trainer{{.learning_rate = 0.1f}, 0};
+        for (int step = 0; step < 3 - transport.rank(); ++step)
+          trainer.step(samples.inputs.data(), samples.targets.data(), 4);
+      },
+      std::chrono::milliseconds(500));
+  CAPTURE(messages[0]);
+  CHECK(messages[0].find("number of samples of step 3: waits for a message from rank 1") != std::string::npos);
+}

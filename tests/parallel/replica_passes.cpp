@@ -1,0 +1,59 @@
+#include "tenet/parallel/replica_passes.hpp"
+
+#include <tenet/tenet.hpp>
+
+#include "../support/network.hpp"
+#include "../support/networks.hpp"
+
+using namespace tenet;
+
+TEST_CASE("replicas have gradients of their parts, and sums over all of them", "[replica_passes]") {
+  using Net = networks::WholeRows;
+  using P = Program<TrainingProgram<Net, CrossEntropy, PlainSgd, Features<16>, ReferenceKernels>>;
+  using Passes = ReplicaPasses<P, Reference, MicroBatches<2>>;
+  using One = Trainer<Net, CrossEntropy, PlainSgd, Features<16>, Reference>;
+  One one{{.learning_rate = 0}, 3};
+  const network::Samples<One> samples(11);
+  constexpr long floats = P::slots.parameter_floats;
+  Passes::Group replicas(3);
+  Passes passes(replicas, 2);
+  std::vector<float> gradients(static_cast<std::size_t>(floats)), sum(gradients);
+  passes.bind(Arena::parameters, one.weights().parameters());
+  passes.bind(Arena::gradients, gradients.data());
+  const float learning_rate = 0.5f;
+  passes.set_scalars(&learning_rate, 0);
+  passes.give(0, samples.inputs.data());
+  passes.give(1, samples.targets.data());
+  for (const int batch : {11, 2}) {
+    CAPTURE(batch);
+    const StepResult expected = one.step(samples.inputs.data(), samples.targets.data(), batch);
+    passes.begin(batch);
+    std::atomic<int> shards{0}, in_order{0};
+    replicas.run([&](int r) {
+      int last = -1;
+      passes.run(
+          r, 10, static_cast<float>(batch),
+          [&](auto* execution, auto prepare) { Passes::Pass::run_passes(execution, passes.gradients(r), prepare); },
+          [&](const auto&, const Shard& shard) {
+            ++shards;
+            in_order += shard.number >= 10 + 2 * r && shard.number < 12 + 2 * r && shard.number > last;
+            last = shard.number;
+          });
+    });
+    CHECK(shards == std::min(batch, 6));
+    CHECK(in_order == shards);
+    passes.add_up_gradients(sum.data(), 0, floats);
+    for (std::size_t i = 0; i < sum.size(); ++i) CHECK(sum[i] == Approx(one.gradients()[i]).epsilon(1e-3).margin(1e-6));
+    CHECK(passes.numbers()[0] == Approx(expected.loss).epsilon(1e-5));
+  }
+  // An update of some of the parameters, of which the task has said what their gradients are.
+  std::vector<float> parameters(one.weights().parameters(), one.weights().parameters() + floats);
+  passes.bind(Arena::parameters, parameters.data());
+  replicas.run([&](int r) {
+    passes.pass(r).execution().prepare_update();
+    passes.update(r, part_of(floats, r, 3),
+                  [&](long from, long to) { std::fill(passes.gradients(r) + from, passes.gradients(r) + to, 2.0f); });
+  });
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    CHECK(parameters[i] == Approx(one.weights().parameters()[i] - 1.0f).margin(1e-6));
+}
