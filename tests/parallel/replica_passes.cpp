@@ -20,8 +20,8 @@ TEST_CASE("replicas have gradients of their parts, and sums over all of them", "
   std::vector<float> gradients(static_cast<std::size_t>(floats)), sum(gradients);
   passes.bind(Arena::parameters, one.weights().parameters());
   passes.bind(Arena::gradients, gradients.data());
-  const float learning_rate = 0.5f;
-  passes.set_scalars(&learning_rate, 0);
+  const auto scalars = PlainSgd{.learning_rate = 0.5f}.scalars(1);
+  passes.set_scalars(scalars.data(), 0);
   passes.give(0, samples.inputs.data());
   passes.give(1, samples.targets.data());
   for (const int batch : {11, 2}) {

@@ -27,8 +27,8 @@ struct Worker {
     pass.bind(Arena::parameters, trainer.weights().parameters());
     pass.bind(Arena::gradients, gradients.data());
     pass.bind(Arena::buffers, buffers.data());
-    const float learning_rate = 0;
-    pass.set_scalars(&learning_rate, 0);
+    const auto scalars = PlainSgd{.learning_rate = 0}.scalars(1);
+    pass.set_scalars(scalars.data(), 0);
     pass.give(0, samples.inputs.data());
     pass.give(1, samples.targets.data());
   }
