@@ -17,10 +17,21 @@ static_assert(std::is_same_v<Policies<Features<16>>::Strategy, Single>);
 static_assert(std::is_same_v<Policies<DataParallel<3>, Features<16>>::Strategy, DataParallel<3>>);
 static_assert(std::is_same_v<Plain::Training, Parallel::Training>);
 static_assert(!std::is_same_v<Plain::ExecutionOf<Plain::Training>, Parallel::ExecutionOf<Plain::Training>>);
+// But for that which spreads the steps themselves: it has programs of its own, of the same trace.
+using InParts = Trainer<networks::WholeRows, CrossEntropy, Sgd, InterOpParallel<2>, Features<16>>;
+static_assert(!std::is_same_v<Plain::Training, InParts::Training>);
+static_assert(&Plain::Training::trace == &InParts::Training::trace);
 
 TEST_CASE("the summary says on how many devices a step runs", "[strategy]") {
   CHECK(Plain().summary().find("\ndevice: cpu") != std::string::npos);
   CHECK(Parallel().summary().find("\ngradients: 0.02 MB a step, direct\n2 devices, each: cpu") != std::string::npos);
+  const std::string in_parts = InParts().summary();
+  CAPTURE(in_parts);
+  CHECK(in_parts.find("\nsteps on 2 devices, with ") != std::string::npos);
+  CHECK(in_parts.find("\n2 devices, each: cpu") != std::string::npos);
+  CHECK(in_parts.find("gradients: ") == std::string::npos);
+  CHECK(summary<networks::WholeRows, Features<16>, InterOpParallel<3>>().find("\nsteps on 3 devices, with ") !=
+        std::string::npos);
   using ByRing =
       Trainer<networks::WholeRows, CrossEntropy, Sgd, DataParallel<2>, Ring, BucketBytes<1000>, Features<16>>;
   const std::string summary = ByRing().summary();
@@ -74,6 +85,7 @@ struct WithAll {
       CHECK(train(trainer) == Approx(expected).epsilon(tolerance));
     };
     check_with(std::type_identity<With<Single>>{});
+    check_with(std::type_identity<With<InterOpParallel<2>>>{});
     check_with(std::type_identity<With<DataParallel<1>>>{});
     check_with(std::type_identity<With<DataParallel<2>, Direct>>{});
     check_with(std::type_identity<With<DataParallel<2>, ParameterServer<OnRank<1>>>>{});

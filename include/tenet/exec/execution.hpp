@@ -130,8 +130,10 @@ class Execution {
       is_prepared_ = true;
     }
   }
-  void run_steps(int first, int last) {
-    StepRunner<Kernels>::run(*executor_, arenas_, step_tables<Program>(first, last));
+  void run_steps(int first, int last) { run_steps(*executor_, first, last); }
+  /// By another executor, which may do so while others run steps that do not depend on these.
+  void run_steps(typename Kernels::Executor& executor, int first, int last) const {
+    StepRunner<Kernels>::run(executor, arenas_, step_tables<Program>(first, last));
   }
 
   // The optimizer's steps, where all of them are element-wise: one is over all parameters, or over numbers that all of

@@ -171,6 +171,8 @@ struct Policies {
   using Kernels = typename Precision::template KernelsOf<
       typename Convolution::template ConvolvingKernels<typename Device::Kernels>>;
   using Devices = typename Strategy::template Devices<Device, Kernels>;
+  template <class Definition>
+  using ProgramOf = Program<typename Strategy::template DefinitionOf<Definition>>;
   template <class Program>
   using ExecutionOf = typename Strategy::template ExecutionOf<Program, Policies>;
 
@@ -199,18 +201,25 @@ struct Policies {
   }
 
  private:
+  /// Each gradient is computed once: there is nothing to bring together.
+  static constexpr bool computes_alone = std::is_void_v<typename Strategy::Synchronisation>;
+
   /// Which policies do not go together.
   template <class Instead>
   static constexpr auto composition() {
     constexpr bool single = std::is_same_v<Strategy, Single>;
     using Named = On<detail::Axis::synchronisation, void>;
     using NamedBuckets = On<detail::Axis::buckets, void>;
-    if constexpr (!single && !Update::keeps_gradients)
+    if constexpr (!computes_alone && !Update::keeps_gradients)
       return std::type_identity<mistake::StrategyWithoutGradients<Strategy, Instead>>{};
     else if constexpr (single && !std::is_void_v<Named>)
       return std::type_identity<mistake::SynchronisationOfOne<Named, Instead>>{};
     else if constexpr (single && !std::is_void_v<NamedBuckets>)
       return std::type_identity<mistake::SynchronisationOfOne<NamedBuckets, Instead>>{};
+    else if constexpr (computes_alone && !std::is_void_v<Named>)
+      return std::type_identity<mistake::SynchronisationOfParts<Named, Strategy, Instead>>{};
+    else if constexpr (computes_alone && !std::is_void_v<NamedBuckets>)
+      return std::type_identity<mistake::SynchronisationOfParts<NamedBuckets, Strategy, Instead>>{};
     else if constexpr (!sends_buckets() && !std::is_void_v<NamedBuckets>)
       return std::type_identity<mistake::BucketsAreNotSent<NamedBuckets, Instead>>{};
     else if constexpr (!serves_replicas())
@@ -233,7 +242,7 @@ struct Policies {
 
   static constexpr bool can_be_reproduced() {
     constexpr bool divides = Order::virtual_shards > 0 && Order::virtual_shards % Strategy::replicas == 0;
-    return divides && !std::is_same_v<Strategy, Single> && !std::is_same_v<Synchronisation, Ring> && !has_ranks &&
+    return divides && !computes_alone && !std::is_same_v<Synchronisation, Ring> && !has_ranks &&
            !detail::SharesWithoutLocks<Synchronisation>;
   }
 };
