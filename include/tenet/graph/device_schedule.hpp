@@ -37,7 +37,7 @@ struct DeviceSchedule : Schedule<Nodes> {
 namespace detail {
 
 /// List scheduling: of the steps whose inputs are there, the one that can begin first comes next, where it can begin
-/// first; of several the one with the longest chain of steps behind it.
+/// first; of several the one with the longest chain of steps behind it. Where that gains nothing, one device runs all.
 template <class G, int Devices>
 struct DevicePass {
   static constexpr int n = G::count;
@@ -131,6 +131,11 @@ struct DevicePass {
     order.device[number] = d;
   }
 
+  /// The steps that are behind each other in the given schedule, on the first device.
+  constexpr void keep_on_first(int from, int to) {
+    for (int s = from; s < to; ++s) place(s, 0);
+  }
+
   constexpr void choose() {
     int waiting[n]{}, count = 0;
     long free[Devices]{};
@@ -142,7 +147,7 @@ struct DevicePass {
       if (behind[s] > order.longest) order.longest = behind[s];
       if (missing[s] == 0) waiting[count++] = s;
     }
-    for (int s = 0; s < given.prepared; ++s) place(s, 0);
+    keep_on_first(0, given.prepared);
     while (count > 0) {
       int best = -1, device = 0;
       long begin = 0;
@@ -171,7 +176,16 @@ struct DevicePass {
         if (--missing[to] == 0) waiting[count++] = to;
       }
     }
-    for (int s = first_update; s < given.count; ++s) place(s, 0);
+    if (order.end >= order.sum) {  // to wait for each other takes longer than devices gain
+      order.count = given.prepared;
+      for (int d = 1; d < Devices; ++d) {
+        order.flops[0] += order.flops[d];
+        order.flops[d] = 0;
+      }
+      order.end = order.sum;
+      keep_on_first(given.prepared, first_update);
+    }
+    keep_on_first(first_update, given.count);
     order.prepared = given.prepared;
   }
 
