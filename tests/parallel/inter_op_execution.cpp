@@ -70,7 +70,25 @@ TEST_CASE("every policy of what is computed goes with several devices", "[inter_
   check_same_bits<networks::Transformer, Tokens<12>, CrossEntropy, AdamW, 2, OneSampleNever, UpdateInBackward>();
 }
 
-TEST_CASE("queued steps and evaluation run on several devices", "[inter_op]") {
+TEST_CASE("several devices evaluate as one does", "[inter_op]") {
+  using One = Trainer<networks::ConvTowers, CrossEntropy, Sgd, Image<2, 6, 5>, Cpu<0, 1>, OneSampleNever>;
+  using Many = Trainer<networks::ConvTowers, CrossEntropy, Sgd, Image<2, 6, 5>, Cpu<0, 1>, InterOpParallel<2>>;
+  const network::Samples<One> samples(10);
+  DataLoader loader{TensorDataset<float, std::int32_t>{samples.inputs, {2, 6, 5}, samples.targets, {}},
+                    {.batch_size = 4}};
+  One one;
+  Many many;
+  for (int round = 0; round < 2; ++round) {
+    const Evaluation expected = one.evaluate(loader), found = many.evaluate(loader);
+    CHECK(found.loss == expected.loss);
+    CHECK(found.accuracy == expected.accuracy);
+    CHECK(found.samples == 10);
+    one.step(samples.inputs.data(), samples.targets.data(), 10);
+    many.step(samples.inputs.data(), samples.targets.data(), 10);
+  }
+}
+
+TEST_CASE("queued steps run on several devices", "[inter_op]") {
   using Many = Trainer<networks::Towers, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, InterOpParallel<2>>;
   Many direct{{.learning_rate = 0.05f}}, queued{{.learning_rate = 0.05f}};
   const network::Samples<Many> samples(6);
