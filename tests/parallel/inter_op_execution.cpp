@@ -11,7 +11,7 @@ namespace {
 
 template <class A, class B>
 bool same_bits(const A& a, const B& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0;
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0);
 }
 
 /// Trains and predicts on one device and on several: loss, parameters, running statistics and outputs have the same
