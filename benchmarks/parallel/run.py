@@ -1,6 +1,6 @@
 """Data parallelism on two cores: steps on two logical devices beside PyTorch's DistributedDataParallel, and all_reduce
 among threads and among processes beside Open MPI's and gloo's. Steps on one core that are queued by a front end on
-another, and parameter servers whose ranks are slow in turns."""
+another, parameter servers whose ranks are slow in turns, and the towers of a network on two devices."""
 from __future__ import annotations
 
 import pathlib
@@ -75,6 +75,13 @@ def staleness() -> list[Row]:
                 found["bulk_synchronous"] / found["asynchronous"], {}, higher_is_better=True)]
 
 
+def inter_op() -> list[Row]:
+    """Two towers that do not depend on each other on two devices, over one after the other; 0.5 is the limit."""
+    found = run_json(build("bench_parallel_ours_inter_op") / "bench_parallel_ours_inter_op")  # it compares the bits
+    return [Row(f"two towers of {name}, InterOpParallel<2> over one core", "times", each["two"] / each["one"], {}, 0.55)
+            for name, each in found.items()]
+
+
 def text(size: int) -> str:
     return f"{size / 1024:g} KB" if size < 1 << 20 else f"{size / (1 << 20):.3g} MB"
 
@@ -103,6 +110,7 @@ def main() -> int:
 
     rows += asynchronous()
     rows += staleness()
+    rows += inter_op()
 
     programs = build(*(f"bench_parallel_ours_{kind}_all_reduce" for kind in ("threads", "shared_memory", "mpi")))
     threads: dict[str, float] = {}

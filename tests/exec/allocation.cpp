@@ -74,9 +74,9 @@ long allocations(Body body) {
 }
 
 // Steps, evaluations and predictions of a network: the first ones allocate, later ones with no larger batch do not.
-template <class Net, class Input, class Optimizer, int Workers>
+template <class Net, class Input, class Optimizer, int Workers, class... Policies>
 void check_allocations() {
-  using Trainer = tenet::Trainer<Net, CrossEntropy, Optimizer, Input, Cpu<0, Workers>>;
+  using Trainer = tenet::Trainer<Net, CrossEntropy, Optimizer, Input, Cpu<0, Workers>, Policies...>;
   constexpr int batch = 6;
   Trainer trainer;
   const auto inputs = law::sample<typename Trainer::InputElement>(Input::size * batch, 1, {.token_limit = 17});
@@ -113,6 +113,7 @@ TEST_CASE("a step or a prediction allocates nothing after the first") {
   check_allocations<LeNet, Image<1, 28, 28>, Sgd, 2>();
   check_allocations<networks::Residual, Image<2, 6, 5>, Adam, 2>();
   check_allocations<networks::Transformer, Tokens<12>, AdamW, 1>();
+  check_allocations<networks::ConvTowers, Image<2, 6, 5>, Adam, 1, InterOpParallel<2>>();
 }
 
 TEST_CASE("queued steps allocate nothing after the first") {

@@ -130,6 +130,29 @@ void check_regions() {
     CHECK(program.wiring.outputs <= max_region_outputs);
   }
 }
+
+// A sum of two towers stands behind the later one's kernel, but where it is to stand alone, since the other tower does
+// not stand behind that kernel. A residual sum reads what its kernel needs anyway.
+struct TwoTowers {
+  Linear<4, 4> left, right;
+  constexpr auto forward(auto x) const { return relu(left(x) + right(x)); }
+};
+struct ResidualSum {
+  Linear<4, 4> first, second;
+  constexpr auto forward(auto x) const {
+    const auto y = relu(first(x));
+    return relu(second(y) + y);
+  }
+};
+template <class Net, class Input = Features<4>>
+constexpr int steps_with_joins_alone(bool alone) {
+  constexpr const auto& graph = traced::Inference<Net, Input>::graph;
+  return schedule(graph, fuse(graph, alone)).count;
+}
+static_assert(steps_with_joins_alone<TwoTowers>(false) == 2 && steps_with_joins_alone<TwoTowers>(true) == 3);
+static_assert(steps_with_joins_alone<Unit, Image<2, 6, 5>>(true) ==
+              steps_with_joins_alone<Unit, Image<2, 6, 5>>(false));
+static_assert(steps_with_joins_alone<ResidualSum>(false) == 2 && steps_with_joins_alone<ResidualSum>(true) == 2);
 }  // namespace
 
 TEST_CASE("fused and planned, drawn networks compute what they compute line by line") {

@@ -22,10 +22,21 @@ static_assert(std::is_same_v<Policies<Features<16>, MicroBatches<4>>::Strategy, 
 static_assert(std::is_same_v<Policies<Single, Features<16>, Reproducible>::Strategy, DataParallel<1>>);
 static_assert(std::is_same_v<Policies<DataParallel<2>, Features<16>, MicroBatches<4>>::Strategy, DataParallel<2>>);
 static_assert(!std::is_same_v<Plain::ExecutionOf<Plain::Training>, Parallel::ExecutionOf<Plain::Training>>);
+// But for that which spreads the steps themselves: it has programs of its own, of the same trace.
+using InParts = Trainer<networks::WholeRows, CrossEntropy, Sgd, InterOpParallel<2>, Features<16>>;
+static_assert(!std::is_same_v<Plain::Training, InParts::Training>);
+static_assert(&Plain::Training::trace == &InParts::Training::trace);
 
 TEST_CASE("the summary says on how many devices a step runs", "[strategy]") {
   CHECK(Plain().summary().find("\ndevice: cpu") != std::string::npos);
   CHECK(Parallel().summary().find("\ngradients: 0.02 MB a step, direct\n2 devices, each: cpu") != std::string::npos);
+  const std::string in_parts = InParts().summary();
+  CAPTURE(in_parts);
+  CHECK(in_parts.find("\nsteps on 2 devices, with ") != std::string::npos);
+  CHECK(in_parts.find("\n2 devices, each: cpu") != std::string::npos);
+  CHECK(in_parts.find("gradients: ") == std::string::npos);
+  CHECK(summary<networks::WholeRows, Features<16>, InterOpParallel<3>>().find("\nsteps on 3 devices, with ") !=
+        std::string::npos);
   using ByRing =
       Trainer<networks::WholeRows, CrossEntropy, Sgd, DataParallel<2>, Ring, BucketBytes<1000>, Features<16>>;
   const std::string summary = ByRing().summary();
@@ -101,9 +112,11 @@ struct WithAll {
     check_with(std::type_identity<With<DataParallel<2>, Direct>>{});
     check_with(std::type_identity<With<DataParallel<2>, ParameterServer<OnRank<1>>>>{});
     check_with(std::type_identity<With<DataParallel<3>, ParameterServer<Sharded>>>{});
-    // Hogwild cuts batches itself.
-    if constexpr (!detail::is_cut<typename tenet::Policies<Features<16>, Policies...>::Shards>)
+    // Hogwild cuts batches itself, and parts of a network take them whole.
+    if constexpr (!detail::is_cut<typename tenet::Policies<Features<16>, Policies...>::Shards>) {
       check_with(std::type_identity<With<DataParallel<1>, Hogwild<12>>>{});
+      check_with(std::type_identity<With<InterOpParallel<2>>>{});
+    }
     check_with(std::type_identity<With<DataParallel<3>, AllReduce, BucketBytes<512>>>{});
     check_with(std::type_identity<With<DataParallel<4>, Ring, BucketBytes<4096>>>{});
     const auto check_rank = [&]<class T>(std::type_identity<T>) {

@@ -36,6 +36,30 @@ struct Residual {
 struct WholeRows : tenet::Sequential<tenet::Linear<16, 32>, tenet::ReLU, tenet::Linear<32, 36>, tenet::Tanh,
                                      tenet::Linear<36, 80>, tenet::ReLU, tenet::Linear<80, 3>> {};
 
+/// Two towers of linear layers that do not depend on each other, and their sum.
+struct Towers {
+  tenet::Linear<16, 64> left1, right1;
+  tenet::Linear<64, 64> left2, right2;
+  tenet::Linear<64, 3> head;
+  constexpr auto forward(auto x) const {
+    return head(relu(relu(left2(relu(left1(x)))) + tanh(right2(tanh(right1(x))))));
+  }
+};
+
+/// Three towers behind a common stem: convolutions with batch norm, dropout, pooling; their channels side by side.
+struct ConvTowers {
+  tenet::Conv2d<2, 4, 3, tenet::Padding<1>> stem, first, second;
+  tenet::Conv2d<4, 4, 3, tenet::Padding<1>> third;
+  tenet::BatchNorm2d<4> norm1, norm2;
+  tenet::Linear<12, 3> head;
+  constexpr auto forward(auto x) const {
+    const auto a = tenet::dropout(relu(norm1(first(x))), 0.2f);
+    const auto b = relu(second(x));
+    const auto c = tanh(norm2(third(relu(stem(x)))));
+    return head(tenet::global_avg_pool2d(tenet::concatenate<1>(a, b, c)));
+  }
+};
+
 /// A product of the batch's sum and what depends on a parameter alone, over the same elements, all without a batch.
 template <auto function, int Width>
 struct Scaled {

@@ -30,6 +30,16 @@ static_assert(Policies<Reference, Tokens<7>>::Memory::memory_bound == 0);
 static_assert(Policies<MemoryBound<4096>, Tokens<7>, Reference>::Memory::memory_bound == 4096);
 static_assert(Policies<BFloat16, Tokens<7>, Reference>::Kernels::activations == DType::bfloat16);
 
+// Devices that run parts of one network compute each gradient once.
+using Parts = InterOpParallel<2>;
+template <class... Tags>
+using Wrong = typename decltype(Policies<Features<4>, Tags...>::template explanation<mistake::Nothing>())::type;
+static_assert(std::is_void_v<Wrong<Parts>> && std::is_void_v<Wrong<Parts, UpdateInBackward, BFloat16>>);
+static_assert(std::is_same_v<Wrong<Parts, Ring>, mistake::SynchronisationOfParts<Ring, Parts>>);
+static_assert(std::is_same_v<Wrong<BucketBytes<64>, Parts>, mistake::SynchronisationOfParts<BucketBytes<64>, Parts>>);
+static_assert(std::is_same_v<Wrong<Parts, Reproducible>, mistake::NotReproducible<Parts>>);
+static_assert(std::is_same_v<Wrong<Parts, DataParallel<2>>, mistake::ArgumentGivenTwice<Parts>>);
+
 using Net = Linear<4, 2>;
 using One = Trainer<Net, MeanSquaredError, Sgd, Features<4>, Reference>;
 using Other = Trainer<Net, MeanSquaredError, Sgd, Reference, Features<4>>;

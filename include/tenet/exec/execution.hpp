@@ -30,6 +30,20 @@ class OneDevice {
   std::unique_ptr<Executor> executor_ = make_executor<Device, Kernels>();
 };
 
+/// Whether the optimizer's steps are element-wise over all parameters, so that each part of them can be run alone.
+template <class Program>
+constexpr bool updates_by_elements() {
+  for (int i = 0; i < Program::graph.output_count; ++i) {
+    const Destination to = Program::graph.outputs[i].destination;
+    if ((to == Destination::parameters || to == Destination::state) && Program::plan.copied[i]) return false;
+  }
+  for (int s = Program::lowered.first_update; s < Program::lowered.after_update; ++s) {
+    const auto& step = Program::lowered.steps[s];
+    if (step.kind != Kind::element || Program::lowered.calls[step.region].batched) return false;
+  }
+  return true;
+}
+
 template <class Program, class OneSample = OneSampleIfSmall>
 class Execution;
 
@@ -130,8 +144,10 @@ class Execution {
       is_prepared_ = true;
     }
   }
-  void run_steps(int first, int last) {
-    StepRunner<Kernels>::run(*executor_, arenas_, step_tables<Program>(first, last));
+  void run_steps(int first, int last) { run_steps(*executor_, first, last); }
+  /// By another executor, which may do so while others run steps that do not depend on these.
+  void run_steps(typename Kernels::Executor& executor, int first, int last) const {
+    StepRunner<Kernels>::run(executor, arenas_, step_tables<Program>(first, last));
   }
 
   // The optimizer's steps, where all of them are element-wise: one is over all parameters, or over numbers that all of

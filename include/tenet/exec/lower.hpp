@@ -27,6 +27,7 @@ struct RegionCall {
 template <class Device>
 struct Step {
   Kind kind = Kind::element;
+  int number = 0;  ///< of the scheduled step that it is, or that computes what it copies
   const char* name = "";
   typename Device::Kernel kernel = nullptr;
   int operand_count = 0;
@@ -203,8 +204,9 @@ struct LoweringPass {
     output(call, program.wiring, -1 - input(call, program.wiring, access_of(type, type), from), to);
     return add(call, program);
   }
-  constexpr void add_copy_step(const TensorInfo& type, const Place& from, const Place& to) {
+  constexpr void add_copy_step(const TensorInfo& type, const Place& from, const Place& to, int number) {
     Step<Device> step;
+    step.number = number;
     step.name = "copy";
     step.region = copy(type, from, to);
     lowered.steps[lowered.used.steps++] = step;
@@ -219,13 +221,14 @@ struct LoweringPass {
     for (int s = 0; s < order.count; ++s) {
       const int head = order.head[s];
       if (!complete && head > gradients) {
-        copies(true);
+        copies(true, order);
         complete = true;
         lowered.first_update = lowered.used.steps;
       }
       const auto& node = g.nodes[head];
       Step<Device> step;
       step.kind = node.operation->kind;
+      step.number = s;
       step.name = node.operation->name;
       step.flops = node.operation->flops;
       step.result = plan.place[head];
@@ -243,7 +246,7 @@ struct LoweringPass {
             as_floats = step.result = c.place;
             continue;
           }
-          add_copy_step(*g.nodes[c.value].type, plan.place[c.value], c.place);
+          add_copy_step(*g.nodes[c.value].type, plan.place[c.value], c.place, s);
           for (int j = 0; j < node.operand_count; ++j)
             if (fusion.value[node.operands[j]] == c.value) step.operands[j] = c.place;
         }
@@ -263,22 +266,23 @@ struct LoweringPass {
         converted = -1;
       }
       lowered.steps[lowered.used.steps++] = step;
-      if (converted >= 0) add_copy_step(*node.type, as_floats, plan.place[head]);
+      if (converted >= 0) add_copy_step(*node.type, as_floats, plan.place[head], s);
       converted = -1;
     }
-    if (!complete) copies(true);
+    if (!complete) copies(true, order);
     lowered.after_update = lowered.used.steps;
     if (!complete) lowered.first_update = lowered.after_update;
-    copies(false);
+    copies(false, order);
     return lowered;
   }
 
   /// Outputs whose value lies elsewhere, gradients or the others: a region without operations.
-  constexpr void copies(bool of_gradients) {
+  constexpr void copies(bool of_gradients, const Schedule<n>& order) {
     for (int i = 0; i < G::output_count; ++i) {
       if (!plan.copied[i] || (g.outputs[i].destination == Destination::gradient) != of_gradients) continue;
       const int node = g.outputs[i].node;
-      add_copy_step(*g.nodes[node].type, plan.place[fusion.value[node]], plan.destination[i]);
+      add_copy_step(*g.nodes[node].type, plan.place[fusion.value[node]], plan.destination[i],
+                    order.step[fusion.value[node]]);
     }
   }
 };

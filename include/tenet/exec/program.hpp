@@ -2,6 +2,7 @@
 
 #include <tenet/device/element.hpp>
 #include <tenet/exec/lower.hpp>
+#include <tenet/graph/device_schedule.hpp>
 #include <tenet/graph/recompute.hpp>
 
 namespace tenet {
@@ -27,6 +28,15 @@ inline constexpr long memory_bound_of = [] {
     return 0L;
 }();
 
+/// A definition may spread its steps over several devices, see graph/device_schedule.hpp.
+template <class Definition>
+inline constexpr int devices_of = [] {
+  if constexpr (requires { Definition::devices; })
+    return Definition::devices;
+  else
+    return 1;
+}();
+
 namespace detail {
 /// The graph that is planned: the traced one, or one that computes so much again as its bound asks for.
 template <class Definition, const auto& traced>
@@ -34,13 +44,21 @@ constexpr auto bounded_graph() {
   if constexpr (memory_bound_of<Definition> == 0)
     return std::pair{traced, BoundedMemory{}};
   else
-    return within_bound<traced, Definition::slots, memory_bound_of<Definition>>();
+    return within_bound<traced, Definition::slots, memory_bound_of<Definition>, devices_of<Definition>>();
 }
 }  // namespace detail
 
 /// What is traced for a definition; empty where the network has a mistake.
 template <class Definition>
 inline constexpr auto trace_of = detail::make_trace<Definition>();
+
+/// What a definition says, on several devices.
+template <class Definition, int Devices>
+struct OnDevices : Definition {
+  static constexpr int devices = Devices;
+};
+template <class Definition, int Devices>
+inline constexpr auto& trace_of<OnDevices<Definition, Devices>> = trace_of<Definition>;
 
 /// A program: all that is known at compile time about one kind of run of a network. `Definition` says what is traced:
 ///
@@ -50,6 +68,7 @@ inline constexpr auto trace_of = detail::make_trace<Definition>();
 ///     template <MistakeRecord> static constexpr bool explain()   stops the compilation with a sentence
 ///     template <class Kernels> using For              optional: the same definition for other kernels
 ///     static constexpr long memory_bound              optional: bytes a sample, see graph/recompute.hpp
+///     static constexpr int devices                    optional: how many the steps are spread over
 ///
 /// Each pass is a constant of its own: trace → live nodes → graph → fusion → schedule → memory plan → steps.
 template <class Definition_>
@@ -65,8 +84,8 @@ struct Program {
   static constexpr auto traced_graph = compact<live.count, trace.output_count>(trace, live);
   static constexpr auto bounded = detail::bounded_graph<Definition, traced_graph>();
   static constexpr const auto& graph = bounded.first;
-  static constexpr auto fusion = fuse(graph);
-  static constexpr auto order = schedule(graph, fusion);
+  static constexpr auto fusion = fuse_for<devices_of<Definition>>(graph);
+  static constexpr auto order = schedule_on<devices_of<Definition>>(graph, fusion);
   static constexpr auto storage = choose_storage(graph, fusion);
   static constexpr auto plan = plan_memory(graph, fusion, storage, order, slots);
   static constexpr LoweredSize room = room_for(graph, fusion, order, plan);

@@ -326,7 +326,56 @@ struct FusionPass {
     for (int k = 0; k < count; ++k) add_member(root, merged[k]);
   }
 
-  constexpr Fusion<n> run() {
+  /// Whether node i is computed from `value`. Whatever the backward pass reads of the forward pass stands behind the
+  /// loss, and with it behind all of the backward pass.
+  constexpr bool depends_on(int i, int value) const {
+    if (value < g.forward_count && i >= g.forward_count) return true;
+    bool found[n]{};
+    found[i] = true;
+    for (int k = i; k > value; --k)
+      for (int j = 0; found[k] && j < g.nodes[k].operand_count; ++j) found[g.nodes[k].operands[j]] = true;
+    return found[value];
+  }
+
+  /// Regions behind kernels or sums that read what these do not depend on stand alone: two such values can be computed
+  /// at the same time, and the kernel of one is not to wait for the other. What no input stands behind, as scales of
+  /// batch norms, is there before. The regions stay what they are, and with them every rounding.
+  constexpr void detach_joins() {
+    bool from_inputs[n]{};
+    for (int i = 0; i < n; ++i) {
+      from_inputs[i] = g.nodes[i].operation == nullptr && g.nodes[i].source == Source::input;
+      for (int j = 0; j < g.nodes[i].operand_count; ++j)
+        from_inputs[i] = from_inputs[i] || from_inputs[g.nodes[i].operands[j]];
+    }
+    for (int kernel = 0; kernel < n; ++kernel) {
+      const int root = fusion.epilogue[kernel];
+      if (root < 0) continue;
+      bool joins = false, possible = true;
+      for_each_input(root, [&](int value) {
+        joins = joins || (value != kernel && g.nodes[value].operation != nullptr && from_inputs[value] &&
+                          !depends_on(kernel, value));
+      });
+      if (!joins) continue;
+      for (int m = fusion.first_member[root]; m >= 0; m = fusion.next_member[m]) {
+        const int i = fusion.member[m];
+        for (int u = uses.first[i]; fusion.stored[i] && u < uses.first[i + 1]; ++u) {
+          const int c = uses.consumer[u];
+          if (root_count[c] == 0) possible = possible && c > root;
+          for (int r = 0; r < root_count[c]; ++r) {
+            const int reader = fusion.region[root_of[c][r]];
+            possible = possible && (reader == root || fusion.position[reader] > root);
+          }
+        }
+      }
+      if (!possible) continue;
+      for (int m = fusion.first_member[root]; m >= 0; m = fusion.next_member[m])
+        if (fusion.stored[fusion.member[m]]) fusion.position[fusion.member[m]] = root;
+      fusion.anchor[root] = fusion.epilogue[kernel] = -1;
+      fusion.absorbed[kernel] = false;
+    }
+  }
+
+  constexpr Fusion<n> run(bool joins_alone) {
     find_uses();
     find_prepared();
     form_regions();
@@ -337,16 +386,18 @@ struct FusionPass {
       if (fusion.anchor[i] < 0) join_epilogue(i);
       if (fusion.anchor[i] < 0) merge_into(i);
     }
+    if (joins_alone) detach_joins();
     return fusion;
   }
 };
 
 }  // namespace detail
 
-/// Element-wise, prologue and epilogue fusion.
+/// Element-wise, prologue and epilogue fusion. `joins_alone`: nothing that can be computed at the same time as a kernel
+/// is read behind it.
 template <class G>
-constexpr auto fuse(const G& graph) {
-  return detail::FusionPass<G>(graph).run();
+constexpr auto fuse(const G& graph, bool joins_alone = false) {
+  return detail::FusionPass<G>(graph).run(joins_alone);
 }
 
 }  // namespace tenet

@@ -142,10 +142,11 @@ constexpr bool holds_old_values(Arena arena) {
 }
 
 /// Gives every stored value its place. A place is given back after the last step that reads it; the result of a region
-/// takes the place of an input that it reads element by element for the last time.
-template <class G, int Slots>
+/// takes the place of an input that it reads element by element for the last time. Each device has a part of the arenas
+/// for what its steps compute.
+template <class G, int Slots, class Order>
 constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const Storage<G::count>& storage,
-                           const Schedule<G::count>& order, const SlotTable<Slots>& slots) {
+                           const Order& order, const SlotTable<Slots>& slots) {
   constexpr int n = G::count, forever = Schedule<n>::forever;
   constexpr bool converts = keeps_narrow_values<typename G::Context::Device>;
   MemoryPlan<n, G::output_count, converts ? (max_operands + 1) * n : 0> plan;
@@ -260,10 +261,12 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     }
   }
 
-  detail::FreeRanges per_sample, fixed;
+  detail::FreeRanges per_sample[Order::devices], fixed[Order::devices];
   int next_expiring[n]{}, first_expiring[n + 1]{};
   for (int& first : first_expiring) first = -1;
-  const auto ranges = [&](int i) -> detail::FreeRanges& { return graph.nodes[i].type->batched ? per_sample : fixed; };
+  const auto ranges = [&](int i) -> detail::FreeRanges& {
+    return (graph.nodes[i].type->batched ? per_sample : fixed)[order.device_of(order.step[i])];
+  };
   const auto expires = [&](int i) {
     if (order.last_use[i] >= forever || kept[i]) return;
     const int step = order.last_use[i] < order.step[i] ? order.step[i] : order.last_use[i];
@@ -283,7 +286,8 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     for (int k = plan.conversion_count - 1; k >= 0 && plan.conversions[k].step == step; --k)
       if (plan.conversions[k].value == value) return;
     const long floats = rounded_up(graph.nodes[value].type->size());
-    plan.conversions[plan.conversion_count++] = {step, value, {Arena::per_sample, per_sample.take(floats)}};
+    plan.conversions[plan.conversion_count++] = {
+        step, value, {Arena::per_sample, per_sample[order.device_of(step)].take(floats)}};
   };
   const auto is_element = [&](int i) {
     return graph.nodes[i].operation && graph.nodes[i].operation->kind == Kind::element;
@@ -332,11 +336,24 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     for (int i = first_expiring[s]; i >= 0; i = next_expiring[i])
       if (!taken[i]) ranges(i).give_back(plan.place[i].offset, size_of(i));
     for (int k = plan.conversion_count - 1; k >= 0 && plan.conversions[k].step == s; --k)
-      per_sample.give_back(plan.conversions[k].place.offset,
-                           rounded_up(graph.nodes[plan.conversions[k].value].type->size()));
+      per_sample[order.device_of(s)].give_back(plan.conversions[k].place.offset,
+                                               rounded_up(graph.nodes[plan.conversions[k].value].type->size()));
   }
-  plan.per_sample_floats = per_sample.top();
-  plan.fixed_floats = fixed.top();
+  for (int d = 0; d < Order::devices; ++d) {  // the parts one behind the other
+    const auto move = [&](Place& place) {
+      if (place.arena == Arena::per_sample) place.offset += plan.per_sample_floats;
+      if (place.arena == Arena::fixed) place.offset += plan.fixed_floats;
+    };
+    if (d > 0) {
+      for (int i = 0; i < n; ++i)
+        if (fusion.stored[i] && graph.nodes[i].operation != nullptr && order.device_of(order.step[i]) == d)
+          move(plan.place[i]);
+      for (int k = 0; k < plan.conversion_count; ++k)
+        if (order.device_of(plan.conversions[k].step) == d) move(plan.conversions[k].place);
+    }
+    plan.per_sample_floats += per_sample[d].top();
+    plan.fixed_floats += fixed[d].top();
+  }
   return plan;
 }
 

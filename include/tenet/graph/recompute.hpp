@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/graph/device_schedule.hpp>
 #include <tenet/graph/memory_plan.hpp>
 
 /// Less memory for more work: values of the forward pass that the backward pass needs are not kept, but computed again.
@@ -162,12 +163,12 @@ namespace detail {
 
 /// A graph in which values are computed again in one of the ways, and what its plan takes. Each pass is a constant of
 /// its own: compilers bound the steps of one evaluation.
-template <const auto& traced, const auto& slots, int way>
+template <const auto& traced, const auto& slots, int way, int devices>
 struct Candidate {
   static constexpr auto grown = grown_for(traced, way);
   static constexpr auto graph = first_nodes<grown.count>(grown.graph);
-  static constexpr auto fusion = fuse(graph);
-  static constexpr auto order = schedule(graph, fusion);
+  static constexpr auto fusion = fuse_for<devices>(graph);
+  static constexpr auto order = schedule_on<devices>(graph, fusion);
   static constexpr auto storage = choose_storage(graph, fusion);
   static constexpr long bytes = 4 * plan_memory(graph, fusion, storage, order, slots).per_sample_floats;
 };
@@ -176,14 +177,14 @@ struct Candidate {
 
 /// The graph in which so much is computed again that its plan takes at most `bound` bytes a sample: as it is traced, if
 /// that does; else in the first way that does. Where none does, as it is traced, and what came of it says so.
-template <const auto& traced, const auto& slots, long bound, int way = 0, long least = -1>
+template <const auto& traced, const auto& slots, long bound, int devices = 1, int way = 0, long least = -1>
 constexpr auto within_bound() {
-  using Candidate = detail::Candidate<traced, slots, way>;
+  using Candidate = detail::Candidate<traced, slots, way, devices>;
   constexpr long found = least < 0 || Candidate::bytes < least ? Candidate::bytes : least;
   if constexpr (Candidate::bytes <= bound)
     return std::pair{Candidate::graph, BoundedMemory{Candidate::bytes, true}};
   else if constexpr (way + 1 < detail::recompute_ways)
-    return within_bound<traced, slots, bound, way + 1, found>();
+    return within_bound<traced, slots, bound, devices, way + 1, found>();
   else
     return std::pair{traced, BoundedMemory{found, false}};
 }

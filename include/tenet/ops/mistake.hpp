@@ -199,6 +199,21 @@ struct SynchronisationOfOne : Instead {
   static_assert(never<Policy>,
                 "a synchronisation, but only one device: add a strategy such as DataParallel<2>, or leave it out");
 };
+template <class Policy, class Strategy, class Instead = Nothing>
+struct SynchronisationOfParts : Instead {
+  using Instead::Instead;
+  static_assert(
+      never<Policy>,
+      "a synchronisation, but the devices of InterOpParallel compute each gradient once: leave it out, or take "
+      "DataParallel");
+};
+template <class Shards, class Strategy, class Instead = Nothing>
+struct ShardsOfParts : Instead {
+  using Instead::Instead;
+  static_assert(never<Shards>,
+                "the devices of InterOpParallel run each batch whole, and give the bits of one device: leave "
+                "MicroBatches or Reproducible out, or take DataParallel");
+};
 template <class Strategy, class Instead = Nothing>
 struct DirectBetweenRanks : Instead {
   using Instead::Instead;

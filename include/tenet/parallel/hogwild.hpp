@@ -9,7 +9,6 @@
 #include <tenet/core/buffer.hpp>
 #include <tenet/exec/execution.hpp>
 #include <tenet/parallel/replicas.hpp>
-#include <tenet/parallel/sharded_pass.hpp>
 #include <tenet/parallel/synchronisation.hpp>
 
 /// Replicas that update common parameters without waiting for each other: the synchronisation `Hogwild`. Not part of

@@ -2,6 +2,7 @@
 
 #include <tenet/parallel/distributed_execution.hpp>
 #include <tenet/parallel/hierarchical_execution.hpp>
+#include <tenet/parallel/inter_op_execution.hpp>
 #include <tenet/parallel/replicated_execution.hpp>
 
 /// Where the parts of a training run: the policies of the axis `strategy`.
@@ -13,8 +14,28 @@ struct Single {
   using Synchronisation = void;
   template <class Device, class Kernels>
   using Devices = OneDevice<Device, Kernels>;
+  template <class Definition>
+  using DefinitionOf = Definition;
   template <class Program, class Policies>
   using ExecutionOf = Execution<Program, typename Policies::OneSample>;
+};
+
+/// On `Count` logical devices of this process, which run one program together: parts of the network that do not depend
+/// on each other run at once, each on the whole batch. The compiler reads from the graph which steps these are; the
+/// network says nothing about it, and the numbers are those of one device, to the bit.
+template <int Count>
+struct InterOpParallel {
+  static_assert(Count >= 2 && Count <= most_devices, "InterOpParallel<devices>: from 2 to 16 devices");
+  static constexpr int replicas = 1;
+  using Synchronisation = void;
+  template <class Device, class Kernels>
+  struct Devices : Replicas<Device, Kernels> {
+    Devices() : Replicas<Device, Kernels>(Count) {}
+  };
+  template <class Definition>
+  using DefinitionOf = OnDevices<Definition, Count>;
+  template <class Program, class Policies>
+  using ExecutionOf = InterOpExecution<Program, typename Policies::Device>;
 };
 
 namespace detail {
@@ -50,6 +71,8 @@ struct DataParallel {
     Devices() : tenet::Replicas<Device, Kernels>(Replicas) {}
   };
   using Synchronisation = Direct;  ///< where the user names none
+  template <class Definition>
+  using DefinitionOf = Definition;
   template <class Program, class Policies>
   using ExecutionOf = typename detail::StepOfReplicas<Program, Policies>::type;
 };
@@ -98,6 +121,8 @@ struct Distributed {
   using Synchronisation = AllReduce;
   template <class Device, class Kernels>
   using Devices = typename Inside::template Devices<Device, Kernels>;
+  template <class Definition>
+  using DefinitionOf = Definition;
   template <class Program, class Policies>
   using ExecutionOf =
       std::conditional_t<(Program::lowered.after_update > Program::lowered.first_update),

@@ -18,7 +18,7 @@ class ModelOf {
   using Input = typename Chosen::Input;
   using Device = typename Chosen::Device;
   using Kernels = typename Chosen::Kernels;
-  using Inference = Program<InferenceProgram<Net, Input, Kernels>>;
+  using Inference = typename Chosen::template ProgramOf<InferenceProgram<Net, Input, Kernels>>;
   using Running = typename Chosen::template ExecutionOf<Inference>;
   using Output = typename InferenceProgram<Net, Input, Kernels>::Output;
 

@@ -172,6 +172,8 @@ struct Policies {
   using Kernels = typename Precision::template KernelsOf<
       typename Convolution::template ConvolvingKernels<typename Device::Kernels>>;
   using Devices = typename Strategy::template Devices<Device, Kernels>;
+  template <class Definition>
+  using ProgramOf = Program<typename Strategy::template DefinitionOf<Definition>>;
   template <class Program>
   using ExecutionOf = typename Strategy::template ExecutionOf<Program, Policies>;
 
@@ -202,18 +204,27 @@ struct Policies {
   }
 
  private:
+  /// Each gradient is computed once: there is nothing to bring together.
+  static constexpr bool computes_alone = std::is_void_v<typename Strategy::Synchronisation>;
+
   /// Which policies do not go together.
   template <class Instead>
   static constexpr auto composition() {
     constexpr bool single = std::is_same_v<Strategy, Single>;
     using Named = On<detail::Axis::synchronisation, void>;
     using NamedBuckets = On<detail::Axis::buckets, void>;
-    if constexpr (!single && !Update::keeps_gradients)
+    if constexpr (!computes_alone && !Update::keeps_gradients)
       return std::type_identity<mistake::StrategyWithoutGradients<Strategy, Instead>>{};
     else if constexpr (single && !std::is_void_v<Named>)
       return std::type_identity<mistake::SynchronisationOfOne<Named, Instead>>{};
     else if constexpr (single && !std::is_void_v<NamedBuckets>)
       return std::type_identity<mistake::SynchronisationOfOne<NamedBuckets, Instead>>{};
+    else if constexpr (computes_alone && !std::is_void_v<Named>)
+      return std::type_identity<mistake::SynchronisationOfParts<Named, Strategy, Instead>>{};
+    else if constexpr (computes_alone && !std::is_void_v<NamedBuckets>)
+      return std::type_identity<mistake::SynchronisationOfParts<NamedBuckets, Strategy, Instead>>{};
+    else if constexpr (computes_alone && detail::is_cut<Shards>)
+      return std::type_identity<mistake::ShardsOfParts<Shards, Strategy, Instead>>{};
     else if constexpr (!sends_buckets() && !std::is_void_v<NamedBuckets>)
       return std::type_identity<mistake::BucketsAreNotSent<NamedBuckets, Instead>>{};
     else if constexpr (!serves_replicas())

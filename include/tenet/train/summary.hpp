@@ -140,6 +140,34 @@ std::string shards_text() {
     return "";
 }
 
+/// How a program's steps lie on several devices; nothing on one. Times are the cost model's, see
+/// graph/device_schedule.hpp.
+template <class P>
+std::string schedule_text() {
+  if constexpr (P::order.devices == 1) {
+    return "";
+  } else {
+    const auto& order = P::order;
+    long flops = 0;
+    for (const long each : order.flops) flops += each;
+    std::string result = "steps on " + std::to_string(order.devices) + " devices, with";
+    char text[96];
+    for (int d = 0; d < order.devices; ++d) {
+      std::snprintf(text, sizeof text, "%s %.0f %%",
+                    d == 0                   ? ""
+                    : d + 1 == order.devices ? " and"
+                                             : ",",
+                    100.0 * static_cast<double>(order.flops[d]) / static_cast<double>(flops > 0 ? flops : 1));
+      result += text;
+    }
+    const auto sum = static_cast<double>(order.sum > 0 ? order.sum : 1);
+    std::snprintf(text, sizeof text,
+                  " of the FLOPs: %.2f of the time of one device expected, the longest chain takes %.2f\n",
+                  static_cast<double>(order.end) / sum, static_cast<double>(order.longest) / sum);
+    return result + text;
+  }
+}
+
 /// How a training step's gradients are synchronised; nothing on one device.
 template <class Chosen, class Training>
 std::string synchronisation_text() {
@@ -177,10 +205,11 @@ std::string summary() {
   if constexpr (std::is_void_v<detail::BrokenBy<Net, Tags...>>) {
     using Chosen = Policies<Tags...>;
     using Device = typename Chosen::Device;
-    using P = Program<InferenceProgram<Net, typename Chosen::Input, typename Chosen::Kernels>>;
+    using P =
+        typename Chosen::template ProgramOf<InferenceProgram<Net, typename Chosen::Input, typename Chosen::Kernels>>;
     return detail::layer_table<Net, P>() + "parameters: " + detail::with_commas(P::slots.parameter_count) + " (" +
            detail::megabytes(P::slots.parameter_floats) + ")\n" + detail::plan_text<P>("inference") +
-           detail::device_text<Device>(*make_executor<Device>());
+           detail::schedule_text<P>() + detail::device_text<Device>(*make_executor<Device>(), P::order.devices);
   } else {
     return std::string(sizeof(detail::BrokenBy<Net, Tags...>), ' ');  // stops the compilation
   }
@@ -197,7 +226,8 @@ template <class Net, class... Tags>
 std::string graph() {
   if constexpr (std::is_void_v<detail::BrokenBy<Net, Tags...>>) {
     using Chosen = Policies<Tags...>;
-    return dot_of<Net, Program<InferenceProgram<Net, typename Chosen::Input, typename Chosen::Kernels>>>();
+    return dot_of<Net, typename Chosen::template ProgramOf<
+                           InferenceProgram<Net, typename Chosen::Input, typename Chosen::Kernels>>>();
   } else {
     return std::string(sizeof(detail::BrokenBy<Net, Tags...>), ' ');  // stops the compilation
   }

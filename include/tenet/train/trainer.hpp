@@ -33,10 +33,10 @@ struct TrainerOf {
   using Input = typename Chosen::Input;
   using Device = typename Chosen::Device;
   using Kernels = typename Chosen::Kernels;
-  using Training =
-      Program<TrainingProgram<Net, Loss, Optimizer, Input, Kernels, typename Chosen::Update, typename Chosen::Memory>>;
-  using Evaluating = Program<EvaluationProgram<Net, Loss, Input, Kernels>>;
-  using Predicting = Program<InferenceProgram<Net, Input, Kernels, Tracer<Kernels>>>;
+  using Training = typename Chosen::template ProgramOf<
+      TrainingProgram<Net, Loss, Optimizer, Input, Kernels, typename Chosen::Update, typename Chosen::Memory>>;
+  using Evaluating = typename Chosen::template ProgramOf<EvaluationProgram<Net, Loss, Input, Kernels>>;
+  using Predicting = typename Chosen::template ProgramOf<InferenceProgram<Net, Input, Kernels, Tracer<Kernels>>>;
   template <class P>
   using ExecutionOf = typename Chosen::template ExecutionOf<P>;
   using Output = detail::OutputOf<Net, Input, Tracer<Kernels>>;
@@ -232,8 +232,9 @@ struct TrainerOf {
            Optimizer::name + " " +
            detail::megabytes((1 + keeps_gradients + Optimizer::state_count) * Training::slots.parameter_floats) +
            ")\n" + detail::plan_text<Training>("training step") + detail::plan_text<Evaluating>("evaluation") +
-           detail::synchronisation_text<Chosen, Training>() +
-           detail::device_text<Device>(state().devices.executor(), Chosen::Strategy::replicas);
+           detail::schedule_text<Training>() + detail::synchronisation_text<Chosen, Training>() +
+           detail::device_text<Device>(state().devices.executor(),
+                                       Chosen::Strategy::replicas * Training::order.devices);
   }
 
   /// The graph of the training step in Graphviz' language.

@@ -1,0 +1,171 @@
+#include "tenet/parallel/device_turns.hpp"
+
+#include <catch2/catch.hpp>
+#include <tenet/tenet.hpp>
+
+#include "../../examples/models/lenet.hpp"
+#include "../support/networks.hpp"
+#include "../support/plan_check.hpp"
+
+using namespace tenet;
+
+namespace {
+
+MemoryAccess read_of(int step, long at) { return {step, Arena::fixed, false, at, at + 1}; }
+MemoryAccess write_of(int step, long at) { return {step, Arena::fixed, true, at, at + 1}; }
+
+std::vector<std::pair<int, int>> waits_before(const DeviceTurns& turns, int step) {
+  std::vector<std::pair<int, int>> result;
+  for (const Turn& turn : turns.turns)
+    for (int w = turn.first_wait; turn.step == step && w < turn.first_wait + turn.waits; ++w)
+      result.emplace_back(turns.waits[static_cast<std::size_t>(w)].device,
+                          turns.waits[static_cast<std::size_t>(w)].step);
+  return result;
+}
+using Pairs = std::vector<std::pair<int, int>>;
+
+/// Which turns come before which, found by following the waits: of each step on each device what has ended before.
+class Ordered {
+ public:
+  Ordered(const std::vector<DeviceTurns>& turns, int steps) : devices_(static_cast<int>(turns.size())) {
+    before_.assign(static_cast<std::size_t>(steps * devices_),
+                   std::vector<bool>(static_cast<std::size_t>(steps * devices_)));
+    for (int s = 0; s < steps; ++s)
+      for (int d = 0; d < devices_; ++d) {
+        const DeviceTurns& mine = turns[static_cast<std::size_t>(d)];
+        for (std::size_t t = 0; t < mine.turns.size(); ++t) {
+          if (mine.turns[t].step != s) continue;
+          if (t > 0) join(at(s, d), at(mine.turns[t - 1].step, d));
+          for (int w = mine.turns[t].first_wait; w < mine.turns[t].first_wait + mine.turns[t].waits; ++w) {
+            const Wait& wait = mine.waits[static_cast<std::size_t>(w)];
+            CHECK(wait.step < s);
+            CHECK(wait.device != d);
+            redundant += before_[at(s, d)][at(wait.step, wait.device)];
+            join(at(s, d), at(wait.step, wait.device));
+          }
+        }
+      }
+  }
+  bool before(int earlier, int on, int later, int there) const { return before_[at(later, there)][at(earlier, on)]; }
+
+  int redundant = 0;
+
+ private:
+  std::size_t at(int step, int device) const { return static_cast<std::size_t>(step * devices_ + device); }
+  void join(std::size_t to, std::size_t from) {
+    for (std::size_t i = 0; i < before_[to].size(); ++i) before_[to][i] = before_[to][i] || before_[from][i];
+    before_[to][from] = true;
+  }
+  int devices_;
+  std::vector<std::vector<bool>> before_;
+};
+
+/// The laws: two steps that use the same memory, one of them writing, come one after the other; and within the forward
+/// and backward pass the places of values alone never let a device wait.
+template <class P>
+void check_turns() {
+  constexpr int devices = P::order.devices, steps = P::lowered.used.steps;
+  const ProgramTurns turns = program_turns<P>();
+  REQUIRE(turns.of.size() == static_cast<std::size_t>(devices));
+  std::vector<int> device(static_cast<std::size_t>(steps), on_no_device);
+  for (int d = 0; d < devices; ++d)
+    for (const Turn& turn : turns.of[static_cast<std::size_t>(d)].turns) {
+      int& of = device[static_cast<std::size_t>(turn.step)];
+      of = of == on_no_device ? d : on_all_devices;
+    }
+  const auto shared = [&](int s) {
+    return turns.shared_update >= 0 && s >= P::lowered.first_update && s < P::lowered.after_update &&
+           P::lowered.calls[P::lowered.steps[s].region].total == P::slots.parameter_floats;
+  };
+  for (int s = P::lowered.prepared_steps; s < steps; ++s) {
+    const int d = device[static_cast<std::size_t>(s)];
+    CHECK(d == (s == turns.shared_update ? on_all_devices
+                : shared(s)              ? on_no_device
+                                         : P::order.device_of(P::lowered.steps[s].number)));
+  }
+  const Ordered ordered(turns.of, steps);
+  CHECK(ordered.redundant == 0);
+  int wrong = 0, needless = 0, pairs = 0;
+  for (const MemoryAccess& a : accesses_of<P>)
+    for (const MemoryAccess& b : accesses_of<P>) {
+      if (a.step < P::lowered.prepared_steps || a.step >= b.step || !conflict(a, b)) continue;
+      if (shared(a.step) && shared(b.step)) {
+        wrong += a.first != b.first || a.last != b.last;
+        continue;
+      }
+      const int first = shared(a.step) ? turns.shared_update : a.step;
+      const int second = shared(b.step) ? turns.shared_update : b.step;
+      for (int d = 0; d < devices; ++d)
+        for (int e = 0; e < devices; ++e) {
+          const auto runs = [&](int s, int where) {
+            const int on = device[static_cast<std::size_t>(s)];
+            return on == where || on == on_all_devices;
+          };
+          if (!runs(first, d) || !runs(second, e)) continue;
+          ++pairs;
+          wrong += !ordered.before(first, d, second, e);
+          const bool of_values = a.arena == Arena::per_sample || a.arena == Arena::fixed;
+          if (d != e && of_values && b.step < P::lowered.first_update)
+            needless += P::order.before[P::lowered.steps[b.step].number][d] <= P::lowered.steps[a.step].number;
+        }
+    }
+  CHECK(wrong == 0);
+  CHECK(needless == 0);
+  CHECK(pairs > 0);
+  law::check_plan<P>();
+}
+
+template <class Net, class Input, class Loss, class Optimizer, class... Policies>
+void check_network() {
+  using T = Trainer<Net, Loss, Optimizer, Input, Policies...>;
+  check_turns<typename T::Training>();
+  check_turns<typename T::Evaluating>();
+  check_turns<typename T::Predicting>();
+}
+
+using TowersStep = Trainer<networks::Towers, CrossEntropy, Sgd, Features<16>, InterOpParallel<2>>::Training;
+static_assert(detail::update_can_be_shared<TowersStep>());
+
+}  // namespace
+
+TEST_CASE("a step waits for those of other devices that use its memory, and for none twice", "[device_turns]") {
+  // Device 0 writes a and b, device 1 reads both, device 2 reads what it makes of them.
+  const std::vector<MemoryAccess> accesses{write_of(0, 0), write_of(1, 1),  read_of(2, 0), read_of(2, 1),
+                                           write_of(2, 2), read_of(3, 2),   read_of(3, 0), write_of(3, 3),
+                                           write_of(4, 0), write_of(5, 100)};
+  const std::vector<int> device{0, 0, 1, 2, 0, 1};
+  const auto turns = turns_of(accesses, device, 3);
+  CHECK(waits_before(turns[0], 0).empty());
+  CHECK(waits_before(turns[0], 1).empty());
+  CHECK(waits_before(turns[1], 2) == Pairs{{0, 1}});
+  CHECK(waits_before(turns[2], 3) == Pairs{{1, 2}});  // with it for step 0
+  CHECK(waits_before(turns[0], 4) == Pairs{{2, 3}});  // the last reader, and with it the one before
+  CHECK(waits_before(turns[1], 5).empty());
+}
+
+TEST_CASE("all devices meet around a step that they share", "[device_turns]") {
+  const std::vector<MemoryAccess> accesses{write_of(0, 0), write_of(1, 1), read_of(2, 0),
+                                           read_of(2, 1),  write_of(2, 2), read_of(3, 2)};
+  const auto turns = turns_of(accesses, std::vector<int>{0, 1, on_all_devices, 1}, 2);
+  CHECK(waits_before(turns[0], 2) == Pairs{{1, 1}});
+  CHECK(waits_before(turns[1], 2) == Pairs{{0, 0}});
+  CHECK(waits_before(turns[1], 3) == Pairs{{0, 2}});
+  CHECK(turns[0].turns.size() == 2);
+  CHECK(turns[1].turns.size() == 3);
+}
+
+TEST_CASE("steps that use the same memory come one after the other", "[device_turns]") {
+  check_network<networks::Towers, Features<16>, CrossEntropy, Sgd, InterOpParallel<2>>();
+  check_network<networks::ConvTowers, Image<2, 6, 5>, CrossEntropy, Adam, InterOpParallel<2>>();
+  check_network<networks::ConvTowers, Image<2, 6, 5>, CrossEntropy, Adam, InterOpParallel<3>, UpdateInBackward>();
+  check_network<networks::Residual, Image<2, 6, 5>, CrossEntropy, Sgd, InterOpParallel<2>>();
+  check_network<networks::Transformer, Tokens<12>, CrossEntropy, AdamW, InterOpParallel<2>, UpdateInBackward>();
+  check_network<LeNet, Image<1, 28, 28>, CrossEntropy, Sgd, InterOpParallel<2>, BFloat16>();
+}
+
+TEST_CASE("steps of drawn networks that use the same memory come one after the other", "[device_turns]") {
+  check_network<networks::Drawn<1>, Batched<3, 4>, MeanSquaredError, Adam, InterOpParallel<2>>();
+  check_network<networks::Drawn<2>, Batched<3, 4>, MeanSquaredError, Sgd, InterOpParallel<3>, UpdateInBackward>();
+  check_network<networks::Drawn<3>, Batched<3, 4>, MeanSquaredError, Sgd, InterOpParallel<4>>();
+  check_network<networks::Drawn<6>, Batched<3, 4>, MeanSquaredError, Adam, InterOpParallel<2>, BFloat16>();
+}
