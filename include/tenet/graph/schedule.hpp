@@ -72,7 +72,7 @@ constexpr auto schedule(const G& graph, const Fusion<G::count>& fusion) {
   for (int i = 0; i < n; ++i)
     if (fusion.prepared[i] && result.last_use[i] >= result.prepared) result.last_use[i] = Schedule<n>::forever;
   for (int i = 0; i < G::output_count; ++i)
-    if (graph.outputs[i].destination == Destination::result)
+    if (is_kept(graph.outputs[i].destination))
       result.last_use[fusion.value[graph.outputs[i].node]] = Schedule<n>::forever;
   return result;
 }

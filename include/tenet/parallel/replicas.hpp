@@ -9,20 +9,6 @@
 
 namespace tenet {
 
-/// Whether the optimizer's steps are element-wise over all parameters, so that each part of them can be run alone.
-template <class Program>
-constexpr bool updates_by_elements() {
-  for (int i = 0; i < Program::graph.output_count; ++i) {
-    const Destination to = Program::graph.outputs[i].destination;
-    if ((to == Destination::parameters || to == Destination::state) && Program::plan.copied[i]) return false;
-  }
-  for (int s = Program::lowered.first_update; s < Program::lowered.after_update; ++s) {
-    const auto& step = Program::lowered.steps[s];
-    if (step.kind != Kind::element || Program::lowered.calls[step.region].batched) return false;
-  }
-  return true;
-}
-
 /// Some logical devices of one process: an executor each, and a thread each that keeps to its part of the processors.
 /// The first one's thread is the caller's, which works while it would else wait.
 template <class Device, class Kernels = typename Device::Kernels>
@@ -65,10 +51,7 @@ class Replicas {
   /// Within a task of `run`: calls task(i) for i from 0 to `tasks`, shared among that replica's workers.
   template <class Task>
   void run_each(int replica, int tasks, const Task& task) {
-    if constexpr (requires { executor(replica).size(); })
-      executor(replica).for_each(tasks, [&](int i, int) { task(i); });
-    else
-      for (int i = 0; i < tasks; ++i) task(i);
+    for_each_task(executor(replica), tasks, task);
   }
 
   /// Where tasks of `run` wait for each other.

@@ -1,10 +1,25 @@
 #pragma once
 
+#include <tenet/exec/sparse_execution.hpp>
 #include <tenet/parallel/distributed_execution.hpp>
 #include <tenet/parallel/replicated_execution.hpp>
 
 /// Where the parts of a training run: the policies of the axis `strategy`.
 namespace tenet {
+
+namespace detail {
+
+template <class Program, class OneSample>
+struct StepOfOne {
+  using type = Execution<Program, OneSample>;
+};
+template <class Program, class OneSample>
+  requires(Program::slots.table_count > 0 && updates_parameters<Program>())
+struct StepOfOne<Program, OneSample> {
+  using type = SparseExecution<Program>;
+};
+
+}  // namespace detail
 
 /// On one device.
 struct Single {
@@ -13,7 +28,7 @@ struct Single {
   template <class Device, class Kernels>
   using Devices = OneDevice<Device, Kernels>;
   template <class Program, class Policies>
-  using ExecutionOf = Execution<Program, typename Policies::OneSample>;
+  using ExecutionOf = typename detail::StepOfOne<Program, typename Policies::OneSample>::type;
 };
 
 namespace detail {

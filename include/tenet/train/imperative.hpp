@@ -58,6 +58,9 @@ class Imperative {
   /// Updates the parameters from the gradients of `backward`, and clears the tape.
   template <class Optimizer>
   void step(const Optimizer& optimizer) {
+    static_assert(
+        table.table_count == 0,
+        "Imperative::step updates whole tables: train Embedding<..., Sparse> by a Trainer, or leave Sparse out");
     using All = Fixed<static_cast<int>(table.parameter_floats)>;
     states_.grow(Optimizer::state_count * table.parameter_floats);
     weights_.count_step();
