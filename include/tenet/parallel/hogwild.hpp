@@ -7,7 +7,7 @@
 #include <array>
 #include <atomic>
 #include <tenet/core/buffer.hpp>
-#include <tenet/exec/execution.hpp>
+#include <tenet/exec/sparse_tables.hpp>
 #include <tenet/parallel/replicas.hpp>
 #include <tenet/parallel/synchronisation.hpp>
 
@@ -155,8 +155,10 @@ class HogwildExecution {
     }
     execution.begin(count);
     if constexpr (Program::slots.table_count > 0) {
+      constexpr bool packed = tokens_choose_rows_only<Program>;
       part.tables.find(execution, count);
-      part.tables.template load<RelaxedAccess>(replicas_->executor(r), shared_, own);
+      part.tables.template load<RelaxedAccess, packed>(replicas_->executor(r), shared_, own);
+      if (packed) execution.give(static_cast<int>(tables_of_step<Program>[0].tokens.offset), part.tables.positions());
     }
     execution.run_steps(Program::lowered.prepared_steps, Program::lowered.first_update);
     execution.prepare_update();

@@ -204,10 +204,9 @@ struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
         while (context.operation(tokens) != nullptr && context.operation(tokens)->kind == Kind::view)
           tokens = context.operands(tokens)[0];
         if (std::string_view(node.operation->name) != ops::SparseEmbedding::name || used[table.index] ||
-            context.node(tokens).source != Source::input)
+            context.node(tokens).source != Source::input || adjoint[i] < 0)
           return context.record({Mistake::sparse, table.index});
         used[table.index] = true;
-        if (adjoint[i] < 0) continue;
         output(node.operands[0], Destination::table_tokens, table.index);
         output(adjoint[i], Destination::table_rows, table.index);
       }
