@@ -93,6 +93,8 @@ class SparseTables {
     for_each_table([&](const TableOfStep& table, std::size_t) {
       for_pieces(executor, table, [&](const Piece& piece) {
         for (long i = piece.first; i < piece.last; ++i) {
+          // Rows are far from each other: some are on their way while one is copied.
+          if (i + 12 < piece.last) __builtin_prefetch(from + table.offset + row(i + 12) * table.width + piece.column);
           const long at = table.offset + piece.column, there = at + row(i) * table.width;
           Access::load(from + there, to + (packed ? at + i * table.width : there), piece.columns);
         }
