@@ -110,7 +110,7 @@ TEST_CASE("rows may be longer than what is updated at once", "[sparse_execution]
 
 TEST_CASE("sparse tables go with mixed precision and a bound on memory", "[sparse_execution]") {
   check_equal<Bag<50, 8>, Bag<50, 8, Sparse>, PlainSgd, Cpu<0, 1>, BFloat16>({.learning_rate = 0.3f}, 50, 1e-2);
-  check_equal<Wide<>, Wide<Sparse>, PlainSgd, Cpu<0, 1>, MemoryBound<4000>>({.learning_rate = 0.3f}, 8, 1e-6);
+  check_equal<Wide<>, Wide<Sparse>, PlainSgd, Cpu<0, 1>, MemoryBound<600>>({.learning_rate = 0.3f}, 8, 1e-6);
 }
 
 TEST_CASE("a token that is no row spoils the loss and no memory", "[sparse_execution]") {
