@@ -27,10 +27,10 @@ TensorDataset<std::int32_t, std::int32_t> readers(int count, std::uint64_t seed)
   for (int i = 0; i < count; ++i) {
     clicked.push_back(static_cast<std::int32_t>(random.below(2)));
     for (int k = 0; k < words; ++k) {
-      const float x = random.uniform();
+      const float x = random.uniform(), square = x * x;
       const bool telling = random.uniform() < 0.3f;
       const auto offer = telling ? clicked.back() : static_cast<std::int32_t>(random.below(2));
-      read.push_back(2 * static_cast<std::int32_t>(x * x * x * (vocabulary / 2 - 1)) + offer);
+      read.push_back(2 * static_cast<std::int32_t>(square * square * square * (vocabulary / 2)) + offer);
     }
   }
   return {read, {words}, clicked};
@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
   Options options(argc, argv, "Trains a model of 10^7 parameters by one thread, and by two without locks.",
                   {{"readers", "100000", "samples to train on"},
                    {"epochs", "4", "passes over them"},
-                   {"learning-rate", "4", "of plain SGD; a word is a 24th of a sample"}});
+                   {"learning-rate", "1", "of plain SGD"}});
   const PlainSgd sgd{.learning_rate = options.number("learning-rate")};
   const Evaluation one = train("one thread", Serial{sgd, 1}, options, of_update);
   // A step is a batch of many updates, which the two take in turns; they meet at its end.
