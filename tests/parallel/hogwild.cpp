@@ -88,6 +88,20 @@ struct Bag {
   constexpr auto forward(auto tokens) const { return scores(mean<1>(words(tokens))); }
 };
 
+/// Two sparse tables that read the same words.
+struct Two {
+  Bag<Sparse> bag;
+  Embedding<2001, 3, Sparse> biases;
+  constexpr auto forward(auto tokens) const { return bag.forward(tokens) + mean<1>(biases(tokens)); }
+};
+
+/// A dense table beside a sparse one, so that the words themselves are needed.
+struct Mixed {
+  Bag<Sparse> bag;
+  Embedding<2000, 3> biases;
+  constexpr auto forward(auto tokens) const { return bag.forward(tokens) + mean<1>(biases(tokens)); }
+};
+
 /// Samples of ten words. Each word stands for a class; a sample's class is that of most of its words, as a rule.
 struct Texts {
   std::vector<std::int32_t> words, classes;
@@ -108,11 +122,10 @@ struct Texts {
 }  // namespace
 
 TEST_CASE("one replica updates rows of sparse tables as one device with small batches does", "[hogwild]") {
-  const auto check = [](auto optimizer) {
+  const auto check = []<class Net>(std::type_identity<Net>, auto optimizer) {
     using Optimizer = decltype(optimizer);
-    Trainer<Bag<Sparse>, CrossEntropy, Optimizer, Tokens<10>, Cpu<0, 1>> plain{optimizer, 3};
-    Trainer<Bag<Sparse>, CrossEntropy, Optimizer, Tokens<10>, Cpu<0, 1>, DataParallel<1>, Hogwild<4>> alone{optimizer,
-                                                                                                            3};
+    Trainer<Net, CrossEntropy, Optimizer, Tokens<10>, Cpu<0, 1>> plain{optimizer, 3};
+    Trainer<Net, CrossEntropy, Optimizer, Tokens<10>, Cpu<0, 1>, DataParallel<1>, Hogwild<4>> alone{optimizer, 3};
     for (std::uint64_t step = 0; step < 5; ++step) {
       const Texts texts(10, step);
       double loss = 0;
@@ -130,8 +143,9 @@ TEST_CASE("one replica updates rows of sparse tables as one device with small ba
       REQUIRE(std::equal(found.begin(), found.end(), expected.begin(), expected.end()));
     }
   };
-  check(PlainSgd{.learning_rate = 0.5f});
-  check(Sgd{.learning_rate = 0.5f, .momentum = 0.9f, .weight_decay = 0.01f});
+  check(std::type_identity<Bag<Sparse>>{}, PlainSgd{.learning_rate = 0.5f});
+  check(std::type_identity<Two>{}, Sgd{.learning_rate = 0.5f, .momentum = 0.9f, .weight_decay = 0.01f});
+  check(std::type_identity<Mixed>{}, PlainSgd{.learning_rate = 0.5f});
 }
 
 TEST_CASE("replicas train sparse tables as well as one device does", "[hogwild]") {
