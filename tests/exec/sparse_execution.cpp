@@ -71,7 +71,6 @@ void check_equal(Optimizer optimizer, int rows, double tolerance = 0) {
 
 /// PlainSgd at a standstill: a step finds gradients only.
 struct Still {
-  static constexpr const char* name = "still";
   static constexpr int state_count = 0, scalar_count = 1;
   float learning_rate = 0;
   std::array<float, 1> scalars(long) const { return {0.0f}; }
