@@ -63,6 +63,12 @@ using namespace tenet;
 
 namespace {
 
+struct Bag {
+  Embedding<17, 5, Sparse> words;
+  Linear<5, 3> scores;
+  constexpr auto forward(auto tokens) const { return scores(mean<1>(words(tokens))); }
+};
+
 /// Calls of the allocator, by any thread, while `body` runs.
 template <class Body>
 long allocations(Body body) {
@@ -114,6 +120,7 @@ TEST_CASE("a step or a prediction allocates nothing after the first") {
   check_allocations<networks::Residual, Image<2, 6, 5>, Adam, 2>();
   check_allocations<networks::Transformer, Tokens<12>, AdamW, 1>();
   check_allocations<networks::ConvTowers, Image<2, 6, 5>, Adam, 1, InterOpParallel<2>>();
+  check_allocations<Bag, Tokens<12>, Adam, 2>();
 }
 
 TEST_CASE("queued steps allocate nothing after the first") {

@@ -78,6 +78,99 @@ TEST_CASE("running statistics, and a batch smaller than the number of replicas",
   CHECK(!std::equal(before.begin(), before.end(), wild.weights().parameters()));
 }
 
+namespace {
+
+/// A bag of words.
+template <class... Options>
+struct Bag {
+  Embedding<2000, 8, Options...> words;
+  Linear<8, 3> scores;
+  constexpr auto forward(auto tokens) const { return scores(mean<1>(words(tokens))); }
+};
+
+/// Two sparse tables that read the same words.
+struct Two {
+  Bag<Sparse> bag;
+  Embedding<2001, 3, Sparse> biases;
+  constexpr auto forward(auto tokens) const { return bag.forward(tokens) + mean<1>(biases(tokens)); }
+};
+
+/// A dense table beside a sparse one, so that the words themselves are needed.
+struct Mixed {
+  Bag<Sparse> bag;
+  Embedding<2000, 3> biases;
+  constexpr auto forward(auto tokens) const { return bag.forward(tokens) + mean<1>(biases(tokens)); }
+};
+
+/// Samples of ten words. Each word stands for a class; a sample's class is that of most of its words, as a rule.
+struct Texts {
+  std::vector<std::int32_t> words, classes;
+
+  Texts(int count, std::uint64_t stream) {
+    Random random(3, stream);
+    for (int i = 0; i < count; ++i) {
+      classes.push_back(static_cast<std::int32_t>(random.below(3)));
+      for (int k = 0; k < 10; ++k) {
+        auto word = static_cast<std::int32_t>(random.below(666)) * 3;
+        word += random.uniform(0, 1) < 0.5f ? classes.back() : static_cast<std::int32_t>(random.below(3));
+        words.push_back(word);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("one replica updates rows of sparse tables as one device with small batches does", "[hogwild]") {
+  const auto check = []<class Net>(std::type_identity<Net>, auto optimizer) {
+    using Optimizer = decltype(optimizer);
+    Trainer<Net, CrossEntropy, Optimizer, Tokens<10>, Cpu<0, 1>> plain{optimizer, 3};
+    Trainer<Net, CrossEntropy, Optimizer, Tokens<10>, Cpu<0, 1>, DataParallel<1>, Hogwild<4>> alone{optimizer, 3};
+    for (std::uint64_t step = 0; step < 5; ++step) {
+      const Texts texts(10, step);
+      double loss = 0;
+      for (const int first : {0, 4, 8}) {
+        const int count = first == 8 ? 2 : 4;
+        loss += static_cast<double>(count) *
+                plain.step(texts.words.data() + 10 * first, texts.classes.data() + first, count).loss;
+      }
+      CHECK(alone.step(texts.words.data(), texts.classes.data(), 10).loss == Approx(loss / 10).epsilon(1e-5));
+    }
+    for (long i = 0; i < plain.weights().table.parameter_floats; ++i)
+      REQUIRE(alone.weights().parameters()[i] == plain.weights().parameters()[i]);
+    for (const std::string& name : plain.weights().names()) {
+      const auto expected = plain.gradient(name), found = alone.gradient(name);
+      REQUIRE(std::equal(found.begin(), found.end(), expected.begin(), expected.end()));
+    }
+  };
+  check(std::type_identity<Bag<Sparse>>{}, PlainSgd{.learning_rate = 0.5f});
+  check(std::type_identity<Two>{}, Sgd{.learning_rate = 0.5f, .momentum = 0.9f, .weight_decay = 0.01f});
+  check(std::type_identity<Mixed>{}, PlainSgd{.learning_rate = 0.5f});
+}
+
+TEST_CASE("replicas train sparse tables as well as one device does", "[hogwild]") {
+  constexpr int count = 4096, epochs = 12;
+  const Texts train(count, 100), test(count, 101);
+  const PlainSgd sgd{.learning_rate = 2.0f};
+  const auto loss_of = [&](auto trainer, int batch) {
+    for (int epoch = 0; epoch < epochs; ++epoch)
+      for (int first = 0; first < count; first += batch)
+        trainer.step(train.words.data() + 10 * first, train.classes.data() + first, batch);
+    trainer.optimizer().learning_rate = 0;  // what it would find now
+    return trainer.step(test.words.data(), test.classes.data(), count).loss;
+  };
+  const float start = loss_of(Trainer<Bag<Sparse>, CrossEntropy, PlainSgd, Tokens<10>, Cpu<0, 1>>{{0.0f}, 3}, count);
+  const float serial = loss_of(Trainer<Bag<Sparse>, CrossEntropy, PlainSgd, Tokens<10>, Cpu<0, 1>>{sgd, 3}, 16);
+  CHECK(serial < 0.8f * start);
+  const auto check = [&]<int replicas>(std::integral_constant<int, replicas>) {
+    using Wild =
+        Trainer<Bag<Sparse>, CrossEntropy, PlainSgd, Tokens<10>, Cpu<0, 1>, DataParallel<replicas>, Hogwild<16>>;
+    CHECK(loss_of(Wild{sgd, 3}, 1024) == Approx(serial).epsilon(0.02));
+  };
+  check(std::integral_constant<int, 2>{});
+  check(std::integral_constant<int, 4>{});
+}
+
 TEST_CASE("the summary says what is shared", "[hogwild]") {
   const std::string summary = Wild<networks::WholeRows, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, 3, 8>().summary();
   CAPTURE(summary);

@@ -60,9 +60,9 @@ std::vector<Element> sample(long size, std::uint64_t stream, const Options& opti
 
 /// Checks every parameter of Net, for batches of 1 and 3: gradients against (loss(p + h) - loss(p - h)) / 2h. A
 /// gradient must not be zero throughout; that of a parameter whose name begins with "unused" must be.
-template <class Net, class Input, class Loss = WeightedSum, class Device = tenet::Reference>
+template <class Net, class Input, class Loss = WeightedSum, class Device = tenet::Reference, class Optimizer = Nothing>
 void check_gradients(const Options& options = {}) {
-  using Trainer = tenet::Trainer<Net, Loss, Nothing, Input, Device>;
+  using Trainer = tenet::Trainer<Net, Loss, Optimizer, Input, Device>;
   Trainer trainer;
   for (const int batch : {1, 3}) {
     using TargetElement = typename Trainer::TargetElement;

@@ -85,6 +85,29 @@ TEST_CASE("gradients lie where the parameters lie, and are zero where none arriv
   CHECK(net.gradients()[unused.offset] != 0);
 }
 
+namespace {
+template <class... Options>
+struct Words {
+  Embedding<9, 3, Options...> words;
+  Linear<3, 3> scores;
+  constexpr auto forward(auto tokens) const { return scores(mean<1>(words(tokens))); }
+};
+}  // namespace
+
+TEST_CASE("the gradient of a sparse table is that of a dense one", "[imperative]") {
+  const std::int32_t tokens[]{3, 1, 3, 7, 3, 0, 0, 1};
+  const auto check = [&](auto& net) {
+    const auto x = net.template tensor<Tokens<4>>(tokens, 2);
+    net.backward(cross_entropy(net(x), net.template tensor<BatchedInt<>>(labels.data(), 2)));
+    return net.gradient("words.weight");
+  };
+  Imperative<Words<>> dense(1);
+  Imperative<Words<Sparse>> sparse(1);
+  const auto expected = check(dense), found = check(sparse);
+  CHECK(expected[10] != 0);
+  CHECK(std::equal(found.begin(), found.end(), expected.begin(), expected.end()));
+}
+
 TEST_CASE("dropout acts in training mode only", "[imperative]") {
   Imperative<Net, Reference> net(1);
   const auto run = [&] {

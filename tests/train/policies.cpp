@@ -37,7 +37,7 @@ using Wrong = typename decltype(Policies<Features<4>, Tags...>::template explana
 static_assert(std::is_void_v<Wrong<Parts>> && std::is_void_v<Wrong<Parts, UpdateInBackward, BFloat16>>);
 static_assert(std::is_same_v<Wrong<Parts, Ring>, mistake::SynchronisationOfParts<Ring, Parts>>);
 static_assert(std::is_same_v<Wrong<BucketBytes<64>, Parts>, mistake::SynchronisationOfParts<BucketBytes<64>, Parts>>);
-static_assert(std::is_same_v<Wrong<Parts, Reproducible>, mistake::NotReproducible<Parts>>);
+static_assert(std::is_same_v<Wrong<Parts, Reproducible>, mistake::ShardsOfParts<Reproducible, Parts>>);
 static_assert(std::is_same_v<Wrong<Parts, DataParallel<2>>, mistake::ArgumentGivenTwice<Parts>>);
 
 using Net = Linear<4, 2>;

@@ -18,18 +18,6 @@ template <class Device, class Kernels = typename Device::Kernels>
     return std::make_unique<Executor>();
 }
 
-/// One device; an execution is made with it as with its executor.
-template <class Device, class Kernels = typename Device::Kernels>
-class OneDevice {
- public:
-  using Executor = typename Kernels::Executor;
-  Executor& executor() { return *executor_; }
-  operator Executor&() { return *executor_; }
-
- private:
-  std::unique_ptr<Executor> executor_ = make_executor<Device, Kernels>();
-};
-
 /// Whether the optimizer's steps are element-wise over all parameters, so that each part of them can be run alone.
 template <class Program>
 constexpr bool updates_by_elements() {
@@ -43,6 +31,27 @@ constexpr bool updates_by_elements() {
   }
   return true;
 }
+
+/// Calls task(i) for i from 0 to `tasks`, shared among the executor's workers if it has any.
+template <class Executor, class Task>
+void for_each_task(Executor& executor, int tasks, const Task& task) {
+  if constexpr (requires { executor.size(); })
+    executor.for_each(tasks, [&](int i, int) { task(i); });
+  else
+    for (int i = 0; i < tasks; ++i) task(i);
+}
+
+/// One device; an execution is made with it as with its executor.
+template <class Device, class Kernels = typename Device::Kernels>
+class OneDevice {
+ public:
+  using Executor = typename Kernels::Executor;
+  Executor& executor() { return *executor_; }
+  operator Executor&() { return *executor_; }
+
+ private:
+  std::unique_ptr<Executor> executor_ = make_executor<Device, Kernels>();
+};
 
 template <class Program, class OneSample = OneSampleIfSmall>
 class Execution;
@@ -164,20 +173,24 @@ class Execution {
   void update(long from, long to) const {
     constexpr int first = Program::lowered.first_update, last = Program::lowered.after_update;
     StepRunner<Kernels>::run_elements(arenas_, step_tables<Program>(first, last), Program::slots.parameter_floats, from,
-                                      to);
+                                      to, Program::slots.parameter_floats);
   }
 
   /// The same for so many parameters, and what belongs to them, that lie elsewhere: the k-th state behind the first by
-  /// k times the number of all parameters.
-  void update(float* parameters, float* gradients, float* states, long count) const {
+  /// k times `state_step` floats.
+  void update(float* parameters, float* gradients, float* states, long count,
+              long state_step = Program::slots.parameter_floats) const {
     constexpr int first = Program::lowered.first_update, last = Program::lowered.after_update;
     Arenas there = arenas_;
     there[Arena::parameters] = parameters;
     there[Arena::gradients] = gradients;
     there[Arena::states] = states;
     StepRunner<Kernels>::run_elements(there, step_tables<Program>(first, last), Program::slots.parameter_floats, 0,
-                                      count);
+                                      count, state_step);
   }
+
+  /// Where a value of the run lies, such as an input or a result.
+  const void* at(const Place& place) const { return arenas_.at(place); }
 
   /// Result `index` of the last run.
   const float* result(int index) const {

@@ -77,13 +77,18 @@ class StepRunner {
     step.kernel(executor, given);
   }
 
-  /// The elements [first, last) of those steps that are regions of `total` elements, by this thread.
-  static void run_elements(const Arenas& arenas, const Tables& tables, long total, long first, long last) {
+  /// The elements [first, last) of those steps that are regions of `total` elements, by this thread. States have as
+  /// many elements; one lies behind the other by `state_step`.
+  static void run_elements(const Arenas& arenas, const Tables& tables, long total, long first, long last,
+                           long state_step) {
     for (int s = 0; s < tables.step_count; ++s) {
       const RegionCall& call = tables.calls[tables.steps[s].region];
       if (call.total != total) continue;
       ElementArguments arguments;
-      const ElementRange range = prepare(call, arenas, tables, arguments);
+      const ElementRange range = prepare(call, tables, arguments, arenas.batch, [&](Place place) {
+        if (place.arena == Arena::states) place.offset = place.offset / total * state_step;
+        return arenas.writable(place);
+      });
       range(arguments, first, last, 0, 1, nullptr);
     }
   }
@@ -98,14 +103,17 @@ class StepRunner {
  private:
   static ElementRange prepare(const RegionCall& call, const Arenas& arenas, const Tables& tables,
                               ElementArguments& arguments) {
+    return prepare(call, tables, arguments, arenas.batch, [&](const Place& place) { return arenas.writable(place); });
+  }
+  template <class Locate>
+  static ElementRange prepare(const RegionCall& call, const Tables& tables, ElementArguments& arguments, long batch,
+                              Locate locate) {
     for (int k = 0; k < call.inputs; ++k) {
       const RegionInput& input = tables.inputs[call.first_input + k];
-      arguments.inputs[k] =
-          ElementArguments::bind(static_cast<const float*>(arenas.at(input.place)), input.access, arenas.batch);
+      arguments.inputs[k] = ElementArguments::bind(locate(input.place), input.access, batch);
     }
-    for (int k = 0; k < call.outputs; ++k)
-      arguments.outputs[k] = arenas.writable(tables.outputs[call.first_output + k]);
-    arguments.total = call.total * (call.batched ? arenas.batch : 1);
+    for (int k = 0; k < call.outputs; ++k) arguments.outputs[k] = locate(tables.outputs[call.first_output + k]);
+    arguments.total = call.total * (call.batched ? batch : 1);
     arguments.block = call.block > 0 ? call.block : arguments.total;
     return tables.ranges[call.program];
   }

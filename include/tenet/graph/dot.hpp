@@ -132,8 +132,15 @@ std::string to_dot(const G& graph, const Fusion& fusion, const Order& order, con
       });
   }
   for (int i = 0; i < G::output_count; ++i) {
-    constexpr const char* names[]{
-        "result ", "gradient ", "new buffer ", "new parameters ", "new state ", "new ", "new state of a parameter"};
+    constexpr const char* names[]{"result ",
+                                  "gradient ",
+                                  "new buffer ",
+                                  "new parameters ",
+                                  "new state ",
+                                  "new ",
+                                  "new state of a parameter",
+                                  "tokens of ",
+                                  "gradients of rows of "};
     const Output& output = graph.outputs[i];
     if (output.destination == Destination::gradient) {  // together they are what the optimizer reads
       for (int leaf = 0; leaf < G::count; ++leaf)
@@ -143,7 +150,8 @@ std::string to_dot(const G& graph, const Fusion& fusion, const Order& order, con
     }
     const std::string id = "out" + std::to_string(i);
     std::string label = names[static_cast<int>(output.destination)];
-    if (output.destination == Destination::parameter)
+    if (output.destination == Destination::parameter || output.destination == Destination::table_tokens ||
+        output.destination == Destination::table_rows)
       label += name_of_slot(output.index);
     else if (output.destination != Destination::slot_state)
       label += std::to_string(output.index);

@@ -231,6 +231,8 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     const int value = fusion.value[output.node];
     switch (output.destination) {
       case Destination::result:
+      case Destination::table_tokens:
+      case Destination::table_rows:
         continue;
       case Destination::gradient:
         plan.destination[i] = {Arena::gradients, slots.slots[output.index].offset};

@@ -36,14 +36,21 @@ struct Node {
 
 /// Where a program leaves a value.
 enum class Destination : unsigned char {
-  result,      ///< for the caller; `index` says which
-  gradient,    ///< of the parameter in slot `index`
-  buffer,      ///< the buffer in slot `index` gets a new value
-  parameters,  ///< the parameters get new values
-  state,       ///< state `index` of the optimizer gets new values
-  parameter,   ///< the parameter in slot `index` gets a new value
-  slot_state,  ///< the part of a state that belongs to one parameter, `index` as in `Source`
+  result,        ///< for the caller; `index` says which
+  gradient,      ///< of the parameter in slot `index`
+  buffer,        ///< the buffer in slot `index` gets a new value
+  parameters,    ///< the parameters get new values
+  state,         ///< state `index` of the optimizer gets new values
+  parameter,     ///< the parameter in slot `index` gets a new value
+  slot_state,    ///< the part of a state that belongs to one parameter, `index` as in `Source`
+  table_tokens,  ///< the tokens that choose rows of the sparse table in slot `index`
+  table_rows,    ///< the gradients of these rows, one after the other
 };
+
+/// Whether the value stays where the plan has put it, as it is, until the next run.
+constexpr bool is_kept(Destination destination) {
+  return destination == Destination::result || destination == Destination::table_rows;
+}
 
 struct Output {
   int node = -1;

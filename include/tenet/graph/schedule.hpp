@@ -58,7 +58,7 @@ constexpr void note_uses(const G& graph, const Fusion<G::count>& fusion, Schedul
   for (int i = 0; i < n; ++i)
     if (fusion.prepared[i] && order.last_use[i] >= order.prepared) order.last_use[i] = Schedule<n>::forever;
   for (int i = 0; i < G::output_count; ++i)
-    if (graph.outputs[i].destination == Destination::result)
+    if (is_kept(graph.outputs[i].destination))
       order.last_use[fusion.value[graph.outputs[i].node]] = Schedule<n>::forever;
 }
 

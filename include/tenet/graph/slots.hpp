@@ -17,10 +17,12 @@ struct SlotInfo {
   const TensorInfo* type = nullptr;
   long offset = 0;                                                ///< in the arena of the parameters, or of the buffers
   void (*initialize)(float*, long size, void* random) = nullptr;  ///< fills it before training
+  bool sparse = false;  ///< a table of which a training step reads and updates only the rows that its tokens choose
 };
 
 /// All slots of a network. Parameters lie one after the other in their arena, gradients and each optimizer state
-/// likewise in theirs, so that an update is one loop and a gradient bucket one range.
+/// likewise in theirs, so that an update is one loop and a gradient bucket one range. Sparse tables lie behind all
+/// others, for that loop to end before them.
 template <int Count>
 struct SlotTable {
   static constexpr int count = Count;
@@ -28,11 +30,24 @@ struct SlotTable {
   long parameter_floats = 0;  ///< with the padding between tensors
   long buffer_floats = 0;
   long parameter_count = 0;  ///< numbers that are trained
+  long dense_floats = 0;     ///< those of `parameter_floats` that belong to no sparse table
+  int table_count = 0;       ///< sparse tables
 
   constexpr void lay_out() {
+    lay_out(false);
+    dense_floats = parameter_floats;
+    if (table_count > 0) lay_out(true);
+  }
+
+ private:
+  constexpr void lay_out(bool sparse) {
     for (int i = 0; i < Count; ++i) {
       SlotInfo& slot = slots[i];
       if (slot.kind == SlotKind::marker || slot.kind == SlotKind::counter) continue;
+      if (slot.sparse != sparse) {
+        table_count += slot.sparse;
+        continue;
+      }
       long& top = slot.kind == SlotKind::parameter ? parameter_floats : buffer_floats;
       slot.offset = top;
       top += rounded_up(slot.type->size());

@@ -32,7 +32,7 @@ constexpr auto choose_storage(const G& graph, const Fusion<G::count>& fusion) {
         storage.dtype[i] = Kernels::activations;
     }
     for (int i = 0; i < G::output_count; ++i)
-      if (graph.outputs[i].destination == Destination::result) {
+      if (is_kept(graph.outputs[i].destination)) {
         const int value = fusion.value[graph.outputs[i].node];
         storage.dtype[value] = graph.nodes[value].type->dtype;
       }

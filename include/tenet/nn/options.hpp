@@ -21,6 +21,8 @@ template <bool Value>
 struct Causal {
   static constexpr bool value = Value;
 };
+/// A table whose updates leave alone the rows that no sample of a batch has chosen; PyTorch's sparse=True.
+struct Sparse {};
 
 namespace detail {
 template <template <int> class Option, class Given>

@@ -68,6 +68,16 @@ struct Parameter {
   }
 };
 
+/// A trained table (rows, width) of which a step reads and updates only the rows that its tokens choose.
+template <class Type, class Initializer>
+struct SparseTable : Parameter<Type, Initializer> {
+  static constexpr SlotInfo info() {
+    SlotInfo result = Parameter<Type, Initializer>::info();
+    result.sparse = true;
+    return result;
+  }
+};
+
 /// A tensor that is kept from step to step without being trained, as running statistics.
 template <class Type_, class Initializer>
 struct StateBuffer {

@@ -39,14 +39,27 @@ struct Embedding : KernelOperation {
   }
 };
 
+/// The same of a sparse table, whose gradient no node of a graph holds: a training step asks for the gradient of the
+/// rows that the tokens have chosen, which is the upstream one (train/programs.hpp). A tape holds a whole table.
+struct SparseEmbedding : Embedding {
+  static constexpr const char* name = "sparse_embedding";
+  template <class Context, class Tokens, class Table>
+  static constexpr auto gradient(auto y, auto upstream, Symbol<Context, Tokens> tokens, Symbol<Context, Table> table) {
+    if constexpr (Context::holds_values)
+      return Embedding::gradient(y, upstream, tokens, table);
+    else
+      return gradients(no_gradient, no_gradient);
+  }
+};
+
 }  // namespace ops
 
 /// tokens (batch, …) of integers in [0, rows), table (rows, width) -> (batch, …, width).
-template <class Context, class Tokens, class Table>
+template <class Operation = ops::Embedding, class Context, class Tokens, class Table>
 constexpr auto embedding(Symbol<Context, Tokens> tokens, Symbol<Context, Table> table) {
   static_assert(std::is_same_v<typename Tokens::Element, std::int32_t>, "embedding: tokens are std::int32_t");
   static_assert(Table::rank == 2 && !Table::batched, "embedding: the table is (rows, width)");
-  return apply<ops::Embedding>(tokens, table);
+  return apply<Operation>(tokens, table);
 }
 
 }  // namespace tenet

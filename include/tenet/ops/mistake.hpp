@@ -25,6 +25,7 @@ enum class Mistake : unsigned char {
   repeat,
   forward,
   option,
+  sparse,
   explained,  ///< a class has said it already: nothing more is to be said
 };
 
@@ -130,7 +131,15 @@ struct OptionUnknown : Instead {
   using Instead::Instead;
   static_assert(Layer::fits,
                 "the layer does not know one of its options: Conv2d knows Stride<n>, Padding<n>, Bias<false>; "
-                "poolings Stride<n>, Padding<n>; Linear Bias<false>; MultiheadAttention Causal<true>");
+                "poolings Stride<n>, Padding<n>; Linear Bias<false>; MultiheadAttention Causal<true>; "
+                "Embedding Sparse");
+};
+template <class Layer, class Instead = Nothing>
+struct SparseTableMisused : Instead {
+  using Instead::Instead;
+  static_assert(Layer::fits,
+                "Embedding<..., Sparse>: the tokens have to be the network's input, and one call of the layer has to "
+                "be the only use of its table: leave out Sparse, or use the table once");
 };
 template <class With, class Found, class Instead = Nothing>
 struct LossDoesNotFit : Instead {
@@ -271,6 +280,13 @@ struct StrategyWithoutGradients : Instead {
       never<Strategy>,
       "UpdateInBackward keeps no gradients that replicas or micro-batches could add up: leave it out, or them");
 };
+template <class Policy, class Instead = Nothing>
+struct SparseTablesWith : Instead {
+  using Instead::Instead;
+  static_assert(never<Policy>,
+                "Embedding<..., Sparse> is trained on one device, or by Hogwild<samples> with DataParallel<k>, and not "
+                "with UpdateInBackward: leave this policy out, or Sparse");
+};
 template <class Argument, class Instead = Nothing>
 struct ArgumentGivenTwice : Instead {
   using Instead::Instead;
@@ -317,6 +333,7 @@ constexpr auto explanation() {
   if constexpr (kind == Mistake::repeat) return std::type_identity<ShapeNotKept<L, E, F, N, Instead>>{};
   if constexpr (kind == Mistake::forward) return std::type_identity<ForwardNotCallable<L, F, N, Instead>>{};
   if constexpr (kind == Mistake::option) return std::type_identity<OptionUnknown<L, Instead>>{};
+  if constexpr (kind == Mistake::sparse) return std::type_identity<SparseTableMisused<L, Instead>>{};
 }
 
 /// Stops the compilation with the sentence of an explanation; true where there is none.

@@ -7,7 +7,7 @@
 #include <array>
 #include <atomic>
 #include <tenet/core/buffer.hpp>
-#include <tenet/exec/execution.hpp>
+#include <tenet/exec/sparse_tables.hpp>
 #include <tenet/parallel/replicas.hpp>
 #include <tenet/parallel/synchronisation.hpp>
 
@@ -21,7 +21,8 @@ class HogwildExecution;
 /// A batch is cut into parts of so many samples. Replicas take one after the other, whoever is free; each computes the
 /// gradient of a part with the parameters as it finds them, and updates them at once. Updates of others in between are
 /// not waited for, and one of two that meet at a number may be lost. Each replica has an optimizer state of its own;
-/// what changes from step to step, such as Adam's corrections, counts batches. (Niu, Recht, Ré, Wright, NeurIPS 2011.)
+/// what changes from step to step, such as Adam's corrections, counts batches. Of sparse tables an update reads and
+/// writes the rows that its samples choose. (Niu, Recht, Ré, Wright, NeurIPS 2011.)
 template <int Samples>
 struct Hogwild {
   static_assert(Samples >= 1, "Hogwild<samples>: at least one sample for an update");
@@ -32,21 +33,19 @@ struct Hogwild {
   using StepOfReplicas = HogwildExecution<Program, Device, Samples>;
 };
 
-namespace detail {
-
-// Numbers that several threads read and write at the same time. Each is a whole number at any time, but nothing is said
-// about the order in which others see them.
-inline void load_relaxed(const float* from, float* to, long count) {
-  for (long i = 0; i < count; ++i)
-    to[i] = std::atomic_ref<float>(const_cast<float&>(from[i])).load(std::memory_order_relaxed);
-}
-/// Only what has changed: other cores keep the lines of the cache in which nothing has.
-inline void store_changes_relaxed(const float* before, const float* now, float* to, long count) {
-  for (long i = 0; i < count; ++i)
-    if (now[i] != before[i]) std::atomic_ref<float>(to[i]).store(now[i], std::memory_order_relaxed);
-}
-
-}  // namespace detail
+/// Numbers that several threads read and write at the same time. Each is a whole number at any time, but nothing is
+/// said about the order in which others see them.
+struct RelaxedAccess {
+  static void load(const float* from, float* to, long count) {
+    for (long i = 0; i < count; ++i)
+      to[i] = std::atomic_ref<float>(const_cast<float&>(from[i])).load(std::memory_order_relaxed);
+  }
+  /// Only what has changed: other cores keep the lines of the cache in which nothing has.
+  static void store(const float* before, const float* now, float* to, long count) {
+    for (long i = 0; i < count; ++i)
+      if (now[i] != before[i]) std::atomic_ref<float>(to[i]).store(now[i], std::memory_order_relaxed);
+  }
+};
 
 /// A training step on replicas that share parameters without locks. The same interface as `Execution`. Results are
 /// means over all parts of the batch, each with the parameters that it met; running statistics are the first replica's,
@@ -71,7 +70,7 @@ class HogwildExecution {
       };
       own(Arena::parameters, part.parameters, Program::slots.parameter_floats);
       if (r == 0) return;
-      own(Arena::gradients, part.gradients, Program::slots.parameter_floats);
+      own(Arena::gradients, part.gradients, dense);
       own(Arena::states, part.states, Program::state_count * Program::slots.parameter_floats);
       if (Program::slots.buffer_floats > 0) own(Arena::buffers, part.buffers, Program::slots.buffer_floats);
     });
@@ -110,7 +109,11 @@ class HogwildExecution {
       for (std::size_t i = 0; i < results_.size(); ++i) results_[i] += part.results[i] / static_cast<float>(batch);
   }
 
-  void collect_gradients() {}
+  /// The gradients of sparse tables to where the others are.
+  void collect_gradients() {
+    if constexpr (Program::slots.table_count > 0)
+      parts_[0].tables.show_gradients(parts_[0].bound[index(Arena::gradients)]);
+  }
   const float* result(int i) const { return &results_[index(i)]; }
   long memory_floats() const {
     long sum = 0;
@@ -120,13 +123,15 @@ class HogwildExecution {
 
  private:
   using One = Execution<Program, OneSampleNever>;
-  static constexpr long block = 2048;
+  static constexpr long dense = Program::slots.dense_floats, block = 2048;
+  struct NoTables {};
 
   struct Part {
     std::unique_ptr<One> execution;
     std::array<float*, 8> bound{};
     Buffer parameters, gradients, states, buffers;
     std::array<float, 4> results{};  // sums over its samples
+    [[no_unique_address]] std::conditional_t<(Program::slots.table_count > 0), SparseTables<Program>, NoTables> tables;
   };
   static constexpr std::size_t index(auto i) { return static_cast<std::size_t>(i); }
 
@@ -137,11 +142,10 @@ class HogwildExecution {
     float *const own = part.bound[index(Arena::parameters)], *const gradients = part.bound[index(Arena::gradients)],
                  *const states = part.bound[index(Arena::states)];
     const auto for_blocks = [&](auto task) {
-      constexpr long all = Program::slots.parameter_floats;
-      replicas_->run_each(r, static_cast<int>((all + block - 1) / block),
-                          [&](int b) { task(b * block, std::min(block, all - b * block)); });
+      replicas_->run_each(r, static_cast<int>((dense + block - 1) / block),
+                          [&](int b) { task(b * block, std::min(block, dense - b * block)); });
     };
-    for_blocks([&](long from, long floats) { detail::load_relaxed(shared_ + from, own + from, floats); });
+    for_blocks([&](long from, long floats) { RelaxedAccess::load(shared_ + from, own + from, floats); });
     execution.set_seed(seed_ + static_cast<std::uint64_t>(number) * 0xd1342543de82ef95u);
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const TensorInfo* const type = Program::input_types[i];
@@ -150,15 +154,23 @@ class HogwildExecution {
       execution.give(static_cast<int>(i), static_cast<const float*>(inputs_[i]) + skipped);
     }
     execution.begin(count);
+    if constexpr (Program::slots.table_count > 0) {
+      constexpr bool packed = tokens_choose_rows_only<Program>;
+      part.tables.find(execution, count);
+      part.tables.template load<RelaxedAccess, packed>(replicas_->executor(r), shared_, own);
+      if (packed) execution.give(static_cast<int>(tables_of_step<Program>[0].tokens.offset), part.tables.positions());
+    }
     execution.run_steps(Program::lowered.prepared_steps, Program::lowered.first_update);
     execution.prepare_update();
     for_blocks([&](long from, long floats) {
       float before[block], now[block];
-      detail::load_relaxed(shared_ + from, before, floats);
+      RelaxedAccess::load(shared_ + from, before, floats);
       std::copy_n(before, floats, now);
       execution.update(now, gradients + from, Program::state_count > 0 ? states + from : nullptr, floats);
-      detail::store_changes_relaxed(before, now, shared_ + from, floats);
+      RelaxedAccess::store(before, now, shared_ + from, floats);
     });
+    if constexpr (Program::slots.table_count > 0)
+      part.tables.template update<RelaxedAccess>(execution, replicas_->executor(r), shared_, states);
     execution.run_steps(Program::lowered.after_update, Program::lowered.used.steps);
     for (int i = 0; i < Program::result_count; ++i)
       part.results[index(i)] += *execution.result(i) * static_cast<float>(count);

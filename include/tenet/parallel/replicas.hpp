@@ -51,10 +51,7 @@ class Replicas {
   /// Within a task of `run`: calls task(i) for i from 0 to `tasks`, shared among that replica's workers.
   template <class Task>
   void run_each(int replica, int tasks, const Task& task) {
-    if constexpr (requires { executor(replica).size(); })
-      executor(replica).for_each(tasks, [&](int i, int) { task(i); });
-    else
-      for (int i = 0; i < tasks; ++i) task(i);
+    for_each_task(executor(replica), tasks, task);
   }
 
   /// Where tasks of `run` wait for each other.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/exec/sparse_execution.hpp>
 #include <tenet/parallel/distributed_execution.hpp>
 #include <tenet/parallel/hierarchical_execution.hpp>
 #include <tenet/parallel/inter_op_execution.hpp>
@@ -7,6 +8,20 @@
 
 /// Where the parts of a training run: the policies of the axis `strategy`.
 namespace tenet {
+
+namespace detail {
+
+template <class Program, class OneSample>
+struct StepOfOne {
+  using type = Execution<Program, OneSample>;
+};
+template <class Program, class OneSample>
+  requires(Program::slots.table_count > 0 && updates_parameters<Program>())
+struct StepOfOne<Program, OneSample> {
+  using type = SparseExecution<Program>;
+};
+
+}  // namespace detail
 
 /// On one device.
 struct Single {
@@ -17,7 +32,7 @@ struct Single {
   template <class Definition>
   using DefinitionOf = Definition;
   template <class Program, class Policies>
-  using ExecutionOf = Execution<Program, typename Policies::OneSample>;
+  using ExecutionOf = typename detail::StepOfOne<Program, typename Policies::OneSample>::type;
 };
 
 /// On `Count` logical devices of this process, which run one program together: parts of the network that do not depend

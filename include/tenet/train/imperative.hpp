@@ -21,6 +21,7 @@ class Imperative {
   using Kernels = typename Device::Kernels;
   using Context = Eager<Kernels>;
   static constexpr const auto& table = slot_table<Net>;
+  static constexpr bool has_dense_tables = table.table_count == 0;
 
   explicit Imperative(std::uint64_t seed = 0)
       : seed_(seed),
@@ -55,9 +56,12 @@ class Imperative {
     }
   }
 
-  /// Updates the parameters from the gradients of `backward`, and clears the tape.
+  /// Updates the parameters from the gradients of `backward`, and clears the tape. Not for sparse tables.
   template <class Optimizer>
   void step(const Optimizer& optimizer) {
+    static_assert(
+        has_dense_tables,
+        "Imperative::step updates whole tables: train Embedding<..., Sparse> by a Trainer, or leave Sparse out");
     using All = Fixed<static_cast<int>(table.parameter_floats)>;
     states_.grow(Optimizer::state_count * table.parameter_floats);
     weights_.count_step();

@@ -195,6 +195,11 @@ struct Policies {
   /// Whether ranks may have different parameters between two calls of `synchronize`.
   static constexpr bool ranks_differ =
       has_ranks && (detail::HasServers<Synchronisation> || detail::AveragesParameters<Synchronisation>);
+  /// Whether sparse tables can be trained: by whoever updates rows of them.
+  static constexpr bool updates_rows =
+      Update::keeps_gradients && (std::is_same_v<Strategy, Single> || detail::SharesWithoutLocks<Synchronisation>);
+  /// The policy that keeps them from it where they cannot.
+  using AgainstRows = std::conditional_t<Update::keeps_gradients, Strategy, Update>;
   /// Whether gradients leave in buckets.
   static constexpr bool sends_buckets() {
     if constexpr (std::is_void_v<Synchronisation>)

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <tenet/exec/execution.hpp>
 #include <tenet/graph/backward.hpp>
 #include <tenet/nn/loss.hpp>
 #include <tenet/nn/module.hpp>
+#include <tenet/ops/embedding.hpp>
 #include <tenet/train/policies.hpp>
 
 /// What is traced for each kind of run of a network: inference, evaluation, and the whole training step.
@@ -148,6 +150,7 @@ struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
         for (int i = 0; i < forward_count; ++i)
           if (context.node(i).source == Source::parameter && adjoint[i] >= 0)
             output(adjoint[i], Destination::gradient, context.node(i).index);
+        if constexpr (Base::slots.table_count > 0) give_tables(context, output, adjoint, forward_count);
         if constexpr (Base::slots.parameter_floats > 0) update_all(context, output);
       } else {
         backward(context, loss.id, adjoint, [&](int i) {
@@ -186,6 +189,28 @@ struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
     output(updated[0].id, part.new_parameters, part.first);
     for (int k = 0; k < Optimizer::state_count; ++k)
       output(updated[static_cast<std::size_t>(k) + 1].id, part.new_state, part.first + k * part.step);
+  }
+
+  /// Of each sparse table the tokens, and the gradients of the rows that they choose: its update is no node of the
+  /// graph, for what it does depends on the tokens. See exec/sparse_tables.hpp.
+  static constexpr void give_tables(Context& context, const auto& output, const int* adjoint, int forward_count) {
+    bool used[slot_count<Net> + 1]{};
+    for (int i = 0; i < forward_count; ++i) {
+      const auto& node = context.node(i);
+      for (int j = 0; j < node.operand_count; ++j) {
+        const auto& table = context.node(node.operands[j]);
+        if (table.source != Source::parameter || !Base::slots.slots[table.index].sparse) continue;
+        int tokens = node.operands[0];
+        while (context.operation(tokens) != nullptr && context.operation(tokens)->kind == Kind::view)
+          tokens = context.operands(tokens)[0];
+        if (std::string_view(node.operation->name) != ops::SparseEmbedding::name || used[table.index] ||
+            context.node(tokens).source != Source::input || adjoint[i] < 0)
+          return context.record({Mistake::sparse, table.index});
+        used[table.index] = true;
+        output(node.operands[0], Destination::table_tokens, table.index);
+        output(adjoint[i], Destination::table_rows, table.index);
+      }
+    }
   }
 
   /// Over all parameters as one vector.

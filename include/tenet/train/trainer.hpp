@@ -211,7 +211,8 @@ struct TrainerOf {
   /// Good until the next queued step: it changes them at its own time.
   Weights<Net>& weights() { return state().weights; }
   Optimizer& optimizer() { return optimizer_; }
-  /// The gradient of one parameter, by its name, as the last step found it.
+  /// The gradient of one parameter, by its name, as the last step found it. Of a sparse table it is written here, when
+  /// it is asked for.
   std::span<const float> gradient(const std::string& name) {
     static_assert(keeps_gradients, "gradient(name): UpdateInBackward keeps no gradients: leave that policy out");
     return Weights<Net>::part_of(collected_gradients(), name);
@@ -313,7 +314,7 @@ struct TrainerOf {
 
   const float* collected_gradients() {
     State& found = state();
-    if constexpr (Chosen::Strategy::replicas > 1)
+    if constexpr (Chosen::Strategy::replicas > 1 || Training::slots.table_count > 0)
       if (found.training) static_cast<ExecutionOf<Training>*>(found.training.get())->collect_gradients();
     return found.gradients.data();
   }
@@ -389,6 +390,8 @@ constexpr auto trainer_of() {
     using Made = TrainerOf<Net, Loss, Optimizer, Tags...>;
     if constexpr (!std::is_void_v<Broken>)
       return std::type_identity<Broken>{};
+    else if constexpr (slot_table<Net>.table_count > 0 && !Chosen::updates_rows)
+      return std::type_identity<mistake::SparseTablesWith<typename Chosen::AgainstRows, Instead>>{};
     else if constexpr (Chosen::Memory::memory_bound > 0)
       return bounded<Made, Instead, Chosen::Memory::memory_bound>();
     else
