@@ -314,7 +314,7 @@ struct TrainerOf {
 
   const float* collected_gradients() {
     State& found = state();
-    if constexpr (Chosen::Strategy::replicas > 1 || Training::slots.table_count > 0)
+    if constexpr (Chosen::Strategy::replicas > 1 || slot_table<Net>.table_count > 0)
       if (found.training) static_cast<ExecutionOf<Training>*>(found.training.get())->collect_gradients();
     return found.gradients.data();
   }
