@@ -1,5 +1,5 @@
 // A size of buckets where no buckets are sent.
-// expect: BucketBytes, but replicas that read each other.s memory send no buckets: take AllReduce or Ring
+// expect: BucketBytes, but this synchronisation sends no buckets of gradients: take AllReduce or Ring
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

@@ -57,7 +57,7 @@ TEST_CASE("buckets leave while the backward pass goes on", "[gradient_exchange]"
   RecordingExecution execution{&events};
   std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats), 2.0f);
   exchange.begin(0.5f);
-  exchange.run(&execution, gradients.data());
+  exchange.run(&execution, gradients.data(), [](long, long) {});
   for (const float value : gradients) CHECK(value == 1.0f);  // each reduced once
   const auto at = [&](const std::string& event) {
     return std::find(events.list.begin(), events.list.end(), event) - events.list.begin();
@@ -78,7 +78,7 @@ TEST_CASE("a rank without samples takes part, and adds nothing", "[gradient_exch
   GradientExchange<LeNetStep, Recorded, 20000, RecordingTransport> exchange({&events});
   std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats), std::nanf(""));
   exchange.begin(0);
-  exchange.run(static_cast<RecordingExecution*>(nullptr), gradients.data());
+  exchange.run(static_cast<RecordingExecution*>(nullptr), gradients.data(), [](long, long) {});
   for (const float value : gradients) CHECK(value == 0);
   CHECK(events.list.size() == static_cast<std::size_t>(exchange.plan.count));
 }
@@ -94,7 +94,7 @@ TEST_CASE("a rank that does not come is named, with the bucket and the step", "[
         for (int step = 1; step <= 3; ++step) {
           if (transport.rank() == 1 && step == 3) return;
           exchange.begin(0.5f);
-          exchange.run(&execution, gradients.data());
+          exchange.run(&execution, gradients.data(), [](long, long) {});
         }
       },
       std::chrono::milliseconds(500));

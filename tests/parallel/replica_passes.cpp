@@ -16,7 +16,7 @@ TEST_CASE("replicas have gradients of their parts, and sums over all of them", "
   const network::Samples<One> samples(11);
   constexpr long floats = P::slots.parameter_floats;
   Passes::Group replicas(3);
-  Passes passes(replicas, 2);
+  Passes passes(replicas, 2, 10);
   std::vector<float> gradients(static_cast<std::size_t>(floats)), sum(gradients);
   passes.bind(Arena::parameters, one.weights().parameters());
   passes.bind(Arena::gradients, gradients.data());
@@ -32,8 +32,8 @@ TEST_CASE("replicas have gradients of their parts, and sums over all of them", "
     replicas.run([&](int r) {
       int last = -1;
       passes.run(
-          r, 10, static_cast<float>(batch),
-          [&](auto* execution, auto prepare) { Passes::Pass::run_passes(execution, passes.gradients(r), prepare); },
+          r, static_cast<float>(batch),
+          [&](auto* execution, auto prepare) { passes.pass(r).run_passes(execution, prepare); },
           [&](const auto&, const Shard& shard) {
             ++shards;
             in_order += shard.number >= 10 + 2 * r && shard.number < 12 + 2 * r && shard.number > last;
@@ -44,6 +44,7 @@ TEST_CASE("replicas have gradients of their parts, and sums over all of them", "
     CHECK(in_order == shards);
     passes.add_up_gradients(sum.data(), 0, floats);
     for (std::size_t i = 0; i < sum.size(); ++i) CHECK(sum[i] == Approx(one.gradients()[i]).epsilon(1e-3).margin(1e-6));
+    passes.add_up_numbers();
     CHECK(passes.numbers()[0] == Approx(expected.loss).epsilon(1e-5));
   }
   // An update of some of the parameters, of which the task has said what their gradients are.

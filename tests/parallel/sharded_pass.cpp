@@ -22,7 +22,7 @@ struct Worker {
 
   template <class Trainer>
   Worker(Trainer& trainer, const network::Samples<Trainer>& samples, int shards)
-      : pass(executor, shards), buffers(static_cast<std::size_t>(P::slots.buffer_floats)) {
+      : pass(executor, {.count = shards}), buffers(static_cast<std::size_t>(P::slots.buffer_floats)) {
     std::copy_n(trainer.weights().buffers(), buffers.size(), buffers.begin());
     pass.bind(Arena::parameters, trainer.weights().parameters());
     pass.bind(Arena::gradients, gradients.data());
@@ -32,21 +32,13 @@ struct Worker {
     pass.give(0, samples.inputs.data());
     pass.give(1, samples.targets.data());
   }
-  void run(std::vector<Shard> shards, float all) {
+  void run(int batch, float all) {
     taken.clear();
-    using Pass = ShardedPass<P, Cut>;
     pass.run(
-        shards, all, gradients.data(),
-        [&](auto* execution, auto prepare) { Pass::run_passes(execution, gradients.data(), prepare); },
+        batch, all, [&](auto* execution, auto prepare) { pass.run_passes(execution, prepare); },
         [&](const auto&, const Shard& shard) { taken.push_back(shard.number); });
   }
 };
-
-std::vector<Shard> cut(int batch, int shards) {
-  std::vector<Shard> result;
-  for (int v = 0; v < shards; ++v) result.push_back(shard_of(batch, v, shards));
-  return result;
-}
 
 }  // namespace
 
@@ -61,7 +53,7 @@ TEST_CASE("micro-batches give the gradient, the loss and the accuracy of the who
   for (const int batch : {11, 3, 2, 1}) {  // some of the last ones are empty
     CAPTURE(batch);
     const StepResult expected = one.step(samples.inputs.data(), samples.targets.data(), batch);
-    worker.run(cut(batch, 3), static_cast<float>(batch));
+    worker.run(batch, static_cast<float>(batch));
     CHECK(worker.pass.numbers()[0] == Approx(expected.loss).epsilon(1e-5));
     CHECK(worker.pass.numbers()[1] == Approx(expected.accuracy).epsilon(1e-5));
     for (std::size_t i = 0; i < worker.gradients.size(); ++i)
@@ -79,9 +71,9 @@ TEST_CASE("a part of a batch counts with its share of all samples where the batc
   const network::Samples<One> samples(6);
   const StepResult expected = one.step(samples.inputs.data(), samples.targets.data(), 6);
   Worker<P, Reproducible> two_shards(one, samples, 2);
-  two_shards.run(cut(6, 2), 24);
+  two_shards.run(6, 24);
   Worker<P, WholeBatch> whole(one, samples, 1);
-  whole.run({{0, 0, 6}}, 24);
+  whole.run(6, 24);
   CHECK(two_shards.pass.numbers()[0] == Approx(expected.loss / 4));
   CHECK(whole.pass.numbers()[0] == expected.loss);
   for (std::size_t i = 0; i < whole.gradients.size(); ++i) {
@@ -99,8 +91,8 @@ TEST_CASE("running statistics are of all micro-batches in turn, or of the first 
   const network::Samples<One> samples(7);
   Worker<P, MicroBatches<2>> in_turn(one, samples, 2);
   Worker<P, Reproducible> of_first(one, samples, 2);
-  in_turn.run(cut(7, 2), 7);
-  of_first.run(cut(7, 2), 7);
+  in_turn.run(7, 7);
+  of_first.run(7, 7);
   const auto statistics = [&] {
     return std::vector<float>(one.weights().buffers(), one.weights().buffers() + Weights<Net>::table.buffer_floats);
   };

@@ -235,8 +235,8 @@ struct BucketsAreNotSent : Instead {
   using Instead::Instead;
   static_assert(
       never<Policy>,
-      "BucketBytes, but replicas that read each other's memory send no buckets: take AllReduce or Ring, or leave "
-      "the size out");
+      "BucketBytes, but this synchronisation sends no buckets of gradients: take AllReduce or Ring, or leave the size "
+      "out");
 };
 template <class Policy, class Strategy, class Instead = Nothing>
 struct ServerOfReplicas : Instead {
@@ -244,6 +244,11 @@ struct ServerOfReplicas : Instead {
   static_assert(never<Policy>,
                 "replicas of DataParallel meet after each step, and one of them is the server: take "
                 "ParameterServer<OnRank<i>> of one of them or ParameterServer<Sharded>, or Distributed");
+};
+template <class Strategy, class Instead = Nothing>
+struct InsideOfRank : Instead {
+  using Instead::Instead;
+  static_assert(never<Strategy>, "Distributed<world, inside>: a rank is Single, or the replicas of a DataParallel");
 };
 template <class Policy, class Instead = Nothing>
 struct RanksOfReplicas : Instead {

@@ -16,66 +16,34 @@ namespace tenet {
 ///
 /// The same interface as `Execution`. All ranks make one and run it together.
 template <class Program, class Synchronisation, long bucket_bytes, Transport T, class Cut = WholeBatch>
-class DistributedExecution {
+class DistributedExecution : public ShardedPass<Program, Cut> {
  public:
-  using Kernels = typename Program::Kernels;
+  using Pass = ShardedPass<Program, Cut>;
   using Exchange = GradientExchange<Program, Synchronisation, bucket_bytes, T>;
 
-  DistributedExecution(typename Kernels::Executor& executor, T transport)
-      : pass_(executor, shards_of_rank(transport)), exchange_(std::move(transport)) {
+  DistributedExecution(typename Pass::Executor& executor, T transport)
+      : Pass(executor, shards_of_rank(transport)), exchange_(std::move(transport)) {
     static_assert(Pass::updates, "a training step");
   }
 
-  void set_scalars(const float* scalars, std::uint64_t seed) { pass_.set_scalars(scalars, seed); }
-  void bind(Arena arena, float* memory) {
-    pass_.bind(arena, memory);
-    bound_[static_cast<std::size_t>(arena)] = memory;
-  }
-  void give(int index, const void* input) { pass_.give(index, input); }
-  void use_weights(std::uint64_t version) { pass_.use_weights(version); }
-
   void run(int batch) {
-    if (!has_begun_) exchange_.share_arena(bound_, Arena::parameters, Program::slots.parameter_floats, "parameters");
-    has_begun_ = true;
-    // To be the same bits, weights have to be those of one process: a share of all samples.
-    auto all = static_cast<float>(batch);
-    if constexpr (Cut::in_all > 0)
-      all = exchange_.begin_and_count(batch);
-    else
-      exchange_.begin_with(batch);
-    const int count = shards_of_rank(exchange_.transport());
-    std::array<Shard, 64> shards;
-    for (int i = 0; i < count; ++i)
-      shards[static_cast<std::size_t>(i)] = shard_of(batch, i, count, exchange_.transport().rank() * count);
-    float* const gradients = bound_[static_cast<std::size_t>(Arena::gradients)];
-    pass_.run(
-        std::span(shards.data(), static_cast<std::size_t>(count)), all, gradients,
-        [&](auto* execution, auto prepare) { exchange_.run(execution, gradients, prepare); },
+    const float all = exchange_.template begin<Cut>(*this, batch);
+    Pass::run(
+        batch, all,
+        [this](auto* execution, auto prepare) { exchange_.run(execution, this->memory(Arena::gradients), prepare); },
         [](const auto&, const Shard&) {});
-    pass_.execution().run_steps(Program::lowered.first_update, Program::lowered.after_update);
-    pass_.execution().run_steps(Pass::after_pass, Program::lowered.used.steps);
-    results_ = pass_.numbers();
-    exchange_.average(results_.data(), Program::result_count);
-    if constexpr (Program::writes_buffers)
-      exchange_.share_arena(bound_, Arena::buffers, Program::slots.buffer_floats, "running statistics");
+    this->update();
+    exchange_.end(*this);
   }
-
-  const float* result(int index) const { return &results_[static_cast<std::size_t>(index)]; }
-  long memory_floats() const { return pass_.memory_floats(); }
 
  private:
-  using Pass = ShardedPass<Program, Cut>;
-
-  static int shards_of_rank(const T& transport) {
+  static WorkerShards shards_of_rank(const T& transport) {
     const int ranks = transport.size();
     if (Cut::in_all > 0 && Cut::in_all % ranks != 0) fail("Reproducible", "number of ranks", "1, 2, 4 or 8", ranks);
-    return detail::shards_of_worker<Cut>(ranks);
+    const int shards = detail::shards_of_worker<Cut>(ranks);
+    return {.count = shards, .first = transport.rank() * shards};
   }
 
-  Pass pass_;
-  std::array<float*, 8> bound_{};
-  std::array<float, 4> results_{};
-  bool has_begun_ = false;
   Exchange exchange_;
 };
 

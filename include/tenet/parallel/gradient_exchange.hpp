@@ -22,26 +22,6 @@ class GradientExchange {
     ++step_;
     weight_ = weight;
   }
-  /// The same where no rank knows how many samples the others have: they tell each other, while the forward pass runs.
-  void begin_with(int samples) {
-    ++step_;
-    sum_ = static_cast<float>(samples);
-    queue_.submit([this] {
-      const float own = sum_;
-      Synchronisation::reduce(transport_, &sum_, 1, samples_label(), 1);
-      weight_ = own / sum_;
-    });
-  }
-
-  /// The same for who has to know it at once: the number of samples of all ranks. This rank's numbers are weighted by
-  /// then.
-  float begin_and_count(int samples) {
-    begin(1);
-    sum_ = static_cast<float>(samples);
-    Synchronisation::reduce(transport_, &sum_, 1, samples_label(), 1);
-    return sum_;
-  }
-
   /// Runs the program until its gradients are the sum over all ranks of weight · gradient: `execution` has begun with
   /// this rank's samples. Null: it has none; its weight is 0. prepare(first, floats) is called with a part of the
   /// gradients before it is sent.
@@ -62,24 +42,57 @@ class GradientExchange {
     queue_.synchronize();
   }
 
-  template <class Execution>
-  void run(Execution* execution, float* gradients) {
-    run(execution, gradients, [](long, long) {});
+  /// Before a rank's `passes`: all ranks begin with the parameters of rank 0, and know each other's number of samples.
+  /// Returns of how many samples the weights of shards are shares: where they are to be the same bits for any number of
+  /// ranks, of all ranks'.
+  template <class Cut, class Passes>
+  float begin(Passes& passes, int batch) {
+    if (step_ == 0) share_arena(passes, Arena::parameters, Program::slots.parameter_floats, "parameters");
+    if constexpr (Cut::in_all > 0) {
+      return begin_and_count(batch);
+    } else {
+      begin_with(batch);
+      return static_cast<float>(batch);
+    }
   }
-
-  /// The weighted mean of a few numbers over all ranks, behind `run`.
-  void average(float* numbers, long count) {
-    Synchronisation::reduce(transport_, numbers, count, MessageLabel{"results", -2, step_}, weight_);
-  }
-  /// What rank 0 has in an arena, for all ranks.
-  void share_arena(const std::array<float*, 8>& bound, Arena arena, long floats, const char* what) {
-    if (floats > 0)
-      broadcast(transport_, 0, bound[static_cast<std::size_t>(arena)], floats,
-                MessageLabel{what, -3 - static_cast<int>(arena), step_});
+  /// Behind them: results that are one number become means over all ranks, running statistics those of rank 0.
+  template <class Passes>
+  void end(Passes& passes) {
+    Synchronisation::reduce(transport_, passes.numbers().data(), Program::result_count,
+                            MessageLabel{"results", -2, step_}, weight_);
+    if constexpr (Program::writes_buffers)
+      share_arena(passes, Arena::buffers, Program::slots.buffer_floats, "running statistics");
   }
 
  private:
   MessageLabel samples_label() const { return {"number of samples", -1, step_}; }
+
+  /// Begins a step where no rank knows how many samples the others have: they tell each other, while the forward pass
+  /// runs.
+  void begin_with(int samples) {
+    ++step_;
+    sum_ = static_cast<float>(samples);
+    queue_.submit([this] {
+      const float own = sum_;
+      Synchronisation::reduce(transport_, &sum_, 1, samples_label(), 1);
+      weight_ = own / sum_;
+    });
+  }
+  /// The same for who has to know it at once: the number of samples of all ranks. This rank's numbers are weighted by
+  /// then.
+  float begin_and_count(int samples) {
+    begin(1);
+    sum_ = static_cast<float>(samples);
+    Synchronisation::reduce(transport_, &sum_, 1, samples_label(), 1);
+    return sum_;
+  }
+
+  /// What rank 0 has in an arena, for all ranks.
+  template <class Passes>
+  void share_arena(Passes& passes, Arena arena, long floats, const char* what) {
+    if (floats > 0)
+      broadcast(transport_, 0, passes.memory(arena), floats, MessageLabel{what, -3 - static_cast<int>(arena), step_});
+  }
 
   void reduce(int b) {
     const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];

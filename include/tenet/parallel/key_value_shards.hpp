@@ -1,35 +1,13 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
 #include <deque>
-#include <exception>
 #include <functional>
 #include <map>
-#include <memory>
 #include <span>
-#include <string>
-#include <tenet/comm/collectives.hpp>
-#include <vector>
+#include <tenet/parallel/key_value_request.hpp>
 
-/// The parts of a key-value store that know of no transport: requests, and the values that a server keeps.
+/// The part of a key-value store that knows of no transport: the values that a server keeps.
 namespace tenet {
-
-/// What a pull waits for. A rank's clock at a key is the number of its pushes to it.
-struct Consistency {
-  /// The pushes of all ranks with the same number are one: they become part of the value together, in the order of
-  /// ranks. Otherwise each does when it comes.
-  bool in_rounds = true;
-  /// A pull waits until the slowest rank's clock is at most so far behind that of the rank that pulls.
-  long staleness = 0;
-
-  static constexpr long unbounded = 1L << 62;
-  static constexpr Consistency bulk_synchronous() { return {true, 0}; }
-  static constexpr Consistency asynchronous() { return {false, unbounded}; }
-  static constexpr Consistency bounded_staleness(long most) { return {false, most}; }
-};
 
 /// What an updater is given of a push, or of those of a round: all of its numbers, or as many as lie on one server.
 struct Pushed {
@@ -41,69 +19,6 @@ struct Pushed {
 };
 
 namespace detail {
-
-enum class RequestKind { assign, push, pull };
-
-/// What the threads of a store and those who wait for it share.
-struct StoreState {
-  int rank = 0;
-  std::chrono::nanoseconds limit{};
-  std::atomic<int> pending{0};  // requests
-  std::atomic<bool> give_up{false};
-  std::exception_ptr failure;       // written before `failed`; none where the thread was told to give up
-  std::atomic<bool> failed{false};  // the thread has ended
-};
-
-struct ServerPart {
-  int server;
-  std::size_t number;  // among the request's
-  FloatRange range;
-};
-
-struct Request {
-  RequestKind kind = RequestKind::pull;
-  int key = 0;
-  const float* data = nullptr;
-  float* to = nullptr;
-  long floats = 0;
-  int priority = 0;
-  float weight = 1;
-  int setting_count = 0;
-  std::array<float, 8> settings{};
-  Consistency consistency{};
-  long clock = 0;
-  std::shared_ptr<StoreState> store{};
-  std::vector<ServerPart> parts{};            // still to be sent
-  std::vector<int> asked{};                   // the servers of all parts
-  std::vector<std::atomic<bool>> answered{};  // which of them have answered
-  static constexpr int nobody = -2, value = -1;
-  std::atomic<int> missing{nobody};  // for what a server says that it waits: a rank's push, or a first value
-  std::string refusal{};             // written before `open`
-  std::atomic<int> open{0};          // parts without an answer
-
-  std::string name() const {
-    const char* const what = kind == RequestKind::assign ? "assign" : kind == RequestKind::push ? "push" : "pull";
-    std::string result = "rank ";
-    return result.append(std::to_string(store->rank))
-        .append(", ")
-        .append(what)
-        .append(" of key ")
-        .append(std::to_string(key));
-  }
-};
-
-[[noreturn, gnu::cold]] inline void fail_unanswered(const Request& request) {
-  std::string servers;
-  for (std::size_t i = 0; i < request.asked.size(); ++i)
-    if (!request.answered[i]) servers.append(servers.empty() ? "" : ", ").append(std::to_string(request.asked[i]));
-  std::string what = "waits for server " + servers;
-  const int missing = request.missing;
-  if (missing == Request::value) what += ", which waits for somebody to assign it";
-  if (missing >= 0) what.append(", which waits for a push from rank ").append(std::to_string(missing));
-  char limit[32];
-  std::snprintf(limit, sizeof limit, "%.3g s", std::chrono::duration<double>(request.store->limit).count());
-  fail(request.name(), what, "within " + std::string(limit), "no answer");
-}
 
 /// The message before the numbers, if there are any.
 struct StoreHeader {

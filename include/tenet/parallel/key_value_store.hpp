@@ -2,43 +2,10 @@
 
 #include <cstring>
 #include <mutex>
-#include <tenet/core/wait.hpp>
 #include <tenet/parallel/key_value_shards.hpp>
 #include <thread>
 
 namespace tenet {
-
-/// What a store has been asked for; to be waited for before the memory that was given is used otherwise.
-class PendingRequest {
- public:
-  PendingRequest() = default;
-
-  bool ready() const {
-    return request_ == nullptr || request_->open.load(std::memory_order_acquire) == 0 || request_->store->failed;
-  }
-  /// Throws `Error` where a server refuses, where no answer comes within the store's limit, and what has ended the
-  /// store's communication. All but the first end the store: no memory that it was given is used any longer.
-  void wait() {
-    if (request_ == nullptr) return;
-    const std::shared_ptr<detail::Request> request = std::move(request_);
-    detail::StoreState& store = *request->store;
-    const auto is_done = [&] { return request->open.load(std::memory_order_acquire) == 0; };
-    if (!wait_until([&] { return is_done() || store.failed; }, store.limit)) {
-      store.give_up = true;
-      wait_until([&] { return store.failed.load(); }, store.limit);
-    }
-    if (!request->refusal.empty()) throw Error(request->refusal);
-    if (is_done()) return;
-    if (store.failure != nullptr) std::rethrow_exception(store.failure);
-    detail::fail_unanswered(*request);
-  }
-
- private:
-  template <Transport T>
-  friend class KeyValueStore;
-  explicit PendingRequest(std::shared_ptr<detail::Request> request) : request_(std::move(request)) {}
-  std::shared_ptr<detail::Request> request_;
-};
 
 /// How a store works; the same on all ranks.
 struct KeyValueOptions {

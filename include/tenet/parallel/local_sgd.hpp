@@ -31,61 +31,38 @@ struct LocalSgd {
 /// the same number of steps. They begin with what rank 0 has. Losses are those of a rank's own samples; so are running
 /// statistics, until ranks meet: then they are those of rank 0.
 template <class Program, int steps_alone, Transport T, class Cut>
-class LocalSgdExecution {
+class LocalSgdExecution : public ShardedPass<Program, Cut> {
  public:
-  using Kernels = typename Program::Kernels;
+  using Pass = ShardedPass<Program, Cut>;
 
-  LocalSgdExecution(typename Kernels::Executor& executor, T transport)
-      : pass_(executor, Cut::of_worker), transport_(std::move(transport)) {
+  LocalSgdExecution(typename Pass::Executor& executor, T transport)
+      : Pass(executor, {.count = Cut::of_worker, .first = transport.rank() * Cut::of_worker}),
+        transport_(std::move(transport)) {
     static_assert(Pass::updates, "a training step");
     static_assert(Cut::in_all == 0, "what ranks do alone depends on their number");
   }
 
-  void set_scalars(const float* scalars, std::uint64_t seed) { pass_.set_scalars(scalars, seed); }
-  void bind(Arena arena, float* memory) {
-    pass_.bind(arena, memory);
-    bound_[static_cast<std::size_t>(arena)] = memory;
-  }
-  void give(int index, const void* input) { pass_.give(index, input); }
-  void use_weights(std::uint64_t version) { pass_.use_weights(version); }
-
   void run(int batch) {
     if (step_ == 0) share("parameters", Arena::parameters, Program::slots.parameter_floats);
     ++step_;
-    std::array<Shard, Cut::of_worker> shards;
-    for (int i = 0; i < Cut::of_worker; ++i)
-      shards[static_cast<std::size_t>(i)] = shard_of(batch, i, Cut::of_worker, transport_.rank() * Cut::of_worker);
-    float* const gradients = bound_[static_cast<std::size_t>(Arena::gradients)];
-    pass_.run(
-        shards, static_cast<float>(batch), gradients,
-        [&](auto* execution, auto prepare) { Pass::run_passes(execution, gradients, prepare); },
-        [](const auto&, const Shard&) {});
-    pass_.execution().run_steps(Program::lowered.first_update, Program::lowered.after_update);
-    pass_.execution().run_steps(Pass::after_pass, Program::lowered.used.steps);
+    this->run_alone(batch);
     if (step_ % steps_alone == 0) synchronize();
   }
 
   /// The parameters become the mean of all ranks'.
   void synchronize() {
-    all_reduce(transport_, bound_[static_cast<std::size_t>(Arena::parameters)], Program::slots.parameter_floats,
-               {"parameters", -1, step_}, 1.0f / static_cast<float>(transport_.size()));
+    all_reduce(transport_, this->memory(Arena::parameters), Program::slots.parameter_floats, {"parameters", -1, step_},
+               1.0f / static_cast<float>(transport_.size()));
     if constexpr (Program::writes_buffers) share("running statistics", Arena::buffers, Program::slots.buffer_floats);
   }
 
-  const float* result(int index) const { return &pass_.numbers()[static_cast<std::size_t>(index)]; }
-  long memory_floats() const { return pass_.memory_floats(); }
-
  private:
-  using Pass = ShardedPass<Program, Cut>;
-
   /// What rank 0 has, for all.
   void share(const char* what, Arena arena, long floats) {
-    if (floats > 0) broadcast(transport_, 0, bound_[static_cast<std::size_t>(arena)], floats, {what, -1, step_});
+    if (floats > 0) broadcast(transport_, 0, this->memory(arena), floats, {what, -1, step_});
   }
 
-  Pass pass_;
   T transport_;
-  std::array<float*, 8> bound_{};
   long step_ = 0;
 };
 

@@ -54,13 +54,15 @@ struct ParameterServer {
 /// Bulk-synchronous, it does the same as `DistributedExecution`. Else losses are those of the rank's own samples, and
 /// running statistics are its own.
 template <class Program, class Device, class Synchronisation, long bucket_bytes, Transport T, class Cut>
-class ParameterServerExecution {
+class ParameterServerExecution : public ShardedPass<Program, Cut> {
  public:
+  using Pass = ShardedPass<Program, Cut>;
   using Kernels = typename Program::Kernels;
   static constexpr auto plan = plan_buckets(Program::lowered, Program::slots, bucket_bytes / 4);
 
   ParameterServerExecution(typename Kernels::Executor& executor, T transport)
-      : pass_(executor, Cut::of_worker), store_(std::move(transport), options(*server_)) {
+      : Pass(executor, {.count = Cut::of_worker, .first = transport.rank() * Cut::of_worker}),
+        store_(std::move(transport), options(*server_)) {
     static_assert(Pass::updates, "a training step");
     static_assert(Cut::in_all == 0, "servers add up in the order of ranks");
     static_assert(setting_count <= 8, "ParameterServer: the optimizer has more than 8 settings");
@@ -68,38 +70,28 @@ class ParameterServerExecution {
 
   void set_scalars(const float* scalars, std::uint64_t seed) {
     std::copy_n(scalars, setting_count, settings_.begin());
-    pass_.set_scalars(scalars, seed);
+    Pass::set_scalars(scalars, seed);
   }
-  void bind(Arena arena, float* memory) {
-    pass_.bind(arena, memory);
-    bound_[static_cast<std::size_t>(arena)] = memory;
-  }
-  void give(int index, const void* input) { pass_.give(index, input); }
   /// Where they have been changed by more than the last step, by a file that was read, those of rank 0 are the servers'
   /// from now on; but not where ranks are at different steps.
   void use_weights(std::uint64_t version) {
     if (Synchronisation::in_rounds && version != version_ + 1) has_begun_ = false;
     version_ = version;
-    pass_.use_weights(version);
+    Pass::use_weights(version);
   }
 
   void run(int batch) {
     if (!has_begun_) begin();
     const auto weight = static_cast<float>(batch);
-    std::array<Shard, Cut::of_worker> shards;
-    for (int i = 0; i < Cut::of_worker; ++i)
-      shards[index(i)] = shard_of(batch, i, Cut::of_worker, store_.rank() * Cut::of_worker);
-    float* const gradients = bound_[index(Arena::gradients)];
-    pass_.run(
-        shards, weight, gradients,
+    Pass::run(
+        batch, weight,
         [&](auto* execution, auto prepare) {
-          run_by_buckets<Program>(execution, plan, gradients, [&](int b) {
+          run_by_buckets<Program>(execution, plan, this->memory(Arena::gradients), [&](int b) {
             prepare(plan.buckets[index(b)].first, plan.buckets[index(b)].floats);
             pushes_[index(b)] = store_.push(b, part(Arena::gradients, b), {.weight = weight, .settings = settings_});
           });
         },
         [](const auto&, const Shard&) {});
-    results_ = pass_.numbers();
     // The last pushes are of the parameters that come first in the network.
     for (int b = plan.count; b-- > 0;) pulls_[index(b)] = store_.pull(b, part(Arena::parameters, b), {.priority = b});
     if constexpr (Synchronisation::in_rounds) {
@@ -119,23 +111,20 @@ class ParameterServerExecution {
     store_.synchronize();
   }
 
-  const float* result(int i) const { return &results_[index(i)]; }
-  long memory_floats() const { return pass_.memory_floats(); }
   KeyValueStore<T>& store() { return store_; }
 
  private:
-  using Pass = ShardedPass<Program, Cut>;
   using One = typename Pass::One;
   static constexpr int results_key = plan.count, buffers_key = plan.count + 1;
   static constexpr std::size_t index(auto i) { return static_cast<std::size_t>(i); }
 
   std::span<float> part(Arena arena, int b) {
     const Bucket& bucket = plan.buckets[index(b)];
-    return {bound_[index(arena)] + bucket.first, index(bucket.floats)};
+    return {this->memory(arena) + bucket.first, index(bucket.floats)};
   }
 
-  std::span<float> results() { return {results_.data(), index(Program::result_count)}; }
-  std::span<float> buffers() { return {bound_[index(Arena::buffers)], index(Program::slots.buffer_floats)}; }
+  std::span<float> results() { return {this->numbers().data(), index(Program::result_count)}; }
+  std::span<float> buffers() { return {this->memory(Arena::buffers), index(Program::slots.buffer_floats)}; }
 
   void begin() {
     if (store_.rank() == 0) {
@@ -199,9 +188,6 @@ class ParameterServerExecution {
       if (entry.source == Source::scalar && entry.index >= count) count = entry.index + 1;
     return count;
   }();
-  Pass pass_;
-  std::array<float*, 8> bound_{};
-  std::array<float, 4> results_{};
   std::array<float, setting_count> settings_{};
   std::array<PendingRequest, static_cast<std::size_t>(plan.count)> pushes_, pulls_;
   std::uint64_t version_ = 0;

@@ -15,16 +15,16 @@ class ReplicaPasses {
   using Pass = ShardedPass<Program, Cut>;
   using One = typename Pass::One;
 
-  /// Each replica cuts its part of a batch into so many shards.
-  ReplicaPasses(Group& replicas, int shards)
-      : replicas_(&replicas), shards_(shards), parts_(static_cast<std::size_t>(replicas.size())) {
+  /// Each replica has so many shards of a batch, whose first one has the number `first`.
+  ReplicaPasses(Group& replicas, int shards, int first = 0)
+      : replicas_(&replicas), parts_(static_cast<std::size_t>(replicas.size())) {
     static_assert(
         updates_by_elements<Program>(),
         "DataParallel: the optimizer's update is not element-wise over all parameters, so that replicas cannot "
         "share it");
     replicas.run([&](int r) {  // its memory is touched first by the thread that works with it
       Part& part = parts_[index(r)];
-      part.pass = std::make_unique<Pass>(replicas.executor(r), shards);
+      part.pass = std::make_unique<Pass>(replicas.executor(r), WorkerShards{shards, r, replicas.size(), first});
       if (r == 0) return;
       const auto bind_own = [&](Arena arena, Buffer& memory, long floats) {
         memory.grow(floats);
@@ -39,7 +39,6 @@ class ReplicaPasses {
     for (Part& part : parts_) part.pass->set_scalars(scalars, seed);
   }
   void bind(Arena arena, float* memory) {
-    if (arena == Arena::gradients) gradients_ = memory;
     const bool own =
         (arena == Arena::gradients && Pass::updates) || (arena == Arena::buffers && Program::writes_buffers);
     for (std::size_t r = 0; r < (own ? 1 : parts_.size()); ++r) parts_[r].pass->bind(arena, memory);
@@ -51,9 +50,11 @@ class ReplicaPasses {
     for (Part& part : parts_) part.pass->use_weights(version);
   }
 
+  Group& replicas() { return *replicas_; }
   int size() const { return replicas_->size(); }
   Pass& pass(int replica) { return *parts_[index(replica)].pass; }
-  float* gradients(int replica) { return replica == 0 ? gradients_ : parts_[index(replica)].gradients.data(); }
+  float* gradients(int replica) { return pass(replica).memory(Arena::gradients); }
+  float* memory(Arena arena) { return pass(0).memory(arena); }
 
   /// Before `run`: how many samples the replicas share, and what weight each has in the sums over them.
   void begin(int batch) {
@@ -64,14 +65,10 @@ class ReplicaPasses {
   }
   float weight(int replica) const { return weight_[index(replica)]; }
 
-  /// The passes of one replica, by its thread; see `ShardedPass::run`. `first` is the number of the process's first
-  /// shard among those of all processes, and `all` the number of their samples.
+  /// The passes of one replica, by its thread; see `ShardedPass::run`.
   template <class Backward, class Take>
-  void run(int replica, int first, float all, Backward backward, Take take) {
-    std::array<Shard, 64> shards;
-    for (int i = 0; i < shards_; ++i)
-      shards[index(i)] = shard_of(batch_, replica * shards_ + i, size() * shards_, first);
-    pass(replica).run(std::span(shards.data(), index(shards_)), all, gradients(replica), backward, take);
+  void run(int replica, float all, Backward backward, Take take) {
+    pass(replica).run(batch_, all, backward, take);
   }
 
   /// to = the sum of all replicas' gradients, for the numbers from `first` to `last`.
@@ -80,14 +77,14 @@ class ReplicaPasses {
     for (int r = 0; r < size(); ++r) from[index(r)] = gradients(r);
     add_up(from.data(), to, first, last);
   }
-  /// The sum of all replicas' results that are one number.
-  std::array<float, 4> numbers() {
+  /// The same for results that are one number: what `numbers` gives then.
+  void add_up_numbers() {
     std::array<const float*, Group::most> from;
     for (int r = 0; r < size(); ++r) from[index(r)] = pass(r).numbers().data();
-    std::array<float, 4> sum = pass(0).numbers();
-    add_up(from.data(), sum.data(), 0, static_cast<long>(sum.size()));
-    return sum;
+    add_up(from.data(), numbers().data(), 0, static_cast<long>(numbers().size()));
   }
+  std::array<float, 4>& numbers() { return pass(0).numbers(); }
+  const float* result(int index) const { return parts_[0].pass->result(index); }
 
   /// Calls task(from, to) for parts of a replica's parameters that stay in cache, shared among its workers, and updates
   /// them behind it.
@@ -122,10 +119,9 @@ class ReplicaPasses {
   }
 
   Group* replicas_;
-  int shards_, batch_ = 0;
+  int batch_ = 0;
   std::vector<Part> parts_;
   std::array<float, Group::most> weight_{};
-  float* gradients_ = nullptr;
 };
 
 }  // namespace tenet

@@ -15,49 +15,42 @@ namespace tenet {
 /// The same interface as `Execution`.
 template <class Program, class Device, class Synchronisation = Direct, long bucket_bytes = 1 << 20,
           class Cut = WholeBatch>
-class ReplicatedExecution {
+class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
  public:
-  using Kernels = typename Program::Kernels;
   using Passes = ReplicaPasses<Program, Device, Cut>;
   using Group = typename Passes::Group;
 
   explicit ReplicatedExecution(Group& replicas)
-      : replicas_(&replicas),
+      : Passes(replicas, detail::shards_of_worker<Cut>(replicas.size())),
         network_(replicas.size()),
-        passes_(replicas, detail::shards_of_worker<Cut>(replicas.size())),
         exchanges_(index(replicas.size())) {
     if constexpr (exchanges)
       replicas.run([&](int r) { exchanges_[index(r)] = std::make_unique<Exchange>(ThreadTransport(network_, r)); });
   }
 
-  void set_scalars(const float* scalars, std::uint64_t seed) { passes_.set_scalars(scalars, seed); }
-  void bind(Arena arena, float* memory) { passes_.bind(arena, memory); }
-  void give(int index, const void* input) { passes_.give(index, input); }
-  void use_weights(std::uint64_t version) { passes_.use_weights(version); }
-
   /// Runs the program on all samples.
   void run(int batch) {
     grow_results(batch);
-    passes_.begin(batch);
-    replicas_->run([&](int r) {
+    this->begin(batch);
+    this->replicas().run([&](int r) {
       try {
-        float* const gradients = passes_.gradients(r);
+        float* const gradients = this->gradients(r);
         const auto backward = [&](One* execution, auto prepare) {
           if constexpr (exchanges) {
-            exchanges_[index(r)]->begin(passes_.weight(r));
+            exchanges_[index(r)]->begin(this->weight(r));
             exchanges_[index(r)]->run(execution, gradients, prepare);
           } else {
-            Passes::Pass::run_passes(execution, gradients, prepare);
+            this->pass(r).run_passes(execution, prepare);
           }
         };
-        passes_.run(r, 0, static_cast<float>(batch), backward,
+        Passes::run(r, static_cast<float>(batch), backward,
                     [&](const One& execution, const Shard& shard) { take_results(execution, shard); });
         if constexpr (updates) {
-          passes_.pass(r).execution().prepare_update();
-          replicas_->meet(r, "gradients of all replicas");
+          this->pass(r).execution().prepare_update();
+          this->replicas().meet(r, "gradients of all replicas");
           // Sums are left in a replica's own memory: to write where another core has read takes longer.
-          passes_.update(r, part_of_parameters(r), [&](long from, long to) {
-            if constexpr (!exchanges) passes_.add_up_gradients(gradients, from, to);
+          this->update(r, part_of_parameters(r), [&](long from, long to) {
+            if constexpr (!exchanges) this->add_up_gradients(gradients, from, to);
           });
         }
       } catch (...) {
@@ -65,22 +58,21 @@ class ReplicatedExecution {
         throw;
       }
     });
-    const std::array<float, 4> numbers = passes_.numbers();
+    this->add_up_numbers();
     for (int i = 0; i < Program::result_count; ++i)
-      if (!Program::result_types[index(i)]->batched) *results_[index(i)].data() = numbers[index(i)];
+      if (!Program::result_types[index(i)]->batched) *results_[index(i)].data() = this->numbers()[index(i)];
   }
 
   /// Brings the sums of gradients together, where `bind` has said that they are.
   void collect_gradients() {
     if constexpr (updates && !exchanges)
-      for (int r = 1; r < replicas_->size(); ++r) {
+      for (int r = 1; r < this->size(); ++r) {
         const auto [first, count] = part_of_parameters(r);
-        std::copy_n(passes_.gradients(r) + first, count, passes_.gradients(0) + first);
+        std::copy_n(this->gradients(r) + first, count, this->gradients(0) + first);
       }
   }
 
   const float* result(int i) const { return results_[index(i)].data(); }
-  long memory_floats() const { return passes_.memory_floats(); }
 
  private:
   using One = typename Passes::One;
@@ -96,7 +88,7 @@ class ReplicatedExecution {
 
   /// The parameters that replica r updates.
   FloatRange part_of_parameters(int r) const {
-    return Synchronisation::Place::part(Program::slots.parameter_floats, r, replicas_->size());
+    return Synchronisation::Place::part(Program::slots.parameter_floats, r, Passes::size());
   }
 
   // Results of a sample are put one after the other; those of a batch are means.
@@ -116,9 +108,7 @@ class ReplicatedExecution {
     }
   }
 
-  Group* replicas_;
   ThreadNetwork network_;
-  Passes passes_;
   std::vector<std::unique_ptr<Exchange>> exchanges_;
   std::array<Buffer, 4> results_;
 };

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <tenet/exec/execution.hpp>
 #include <tenet/parallel/shards.hpp>
 
@@ -26,13 +25,12 @@ class ShardedPass {
   static_assert(!is_cut || after_pass == Program::lowered.used.steps,
                 "MicroBatches, Reproducible: the optimizer's update is not element-wise over all parameters");
 
-  /// For a worker with so many shards.
-  ShardedPass(Executor& executor, int shards) : execution_(std::make_unique<One>(executor)) {
+  ShardedPass(Executor& executor, WorkerShards shards) : execution_(std::make_unique<One>(executor)), shards_(shards) {
     if constexpr (is_cut) {
-      if constexpr (updates) gradients_.prepare(shards, Program::slots.parameter_floats);
-      results_.prepare(shards, static_cast<long>(numbers_.size()));
+      if constexpr (updates) gradients_.prepare(shards.count, Program::slots.parameter_floats);
+      results_.prepare(shards.count, static_cast<long>(numbers_.size()));
     }
-    if (has_spare(shards)) spare_.grow(Program::slots.buffer_floats);
+    if (has_spare(shards.count)) spare_.grow(Program::slots.buffer_floats);
   }
 
   /// The program's execution, of the shard at hand.
@@ -44,29 +42,31 @@ class ShardedPass {
     execution_->set_scalars(scalars, seed);
   }
   void bind(Arena arena, float* memory) {
-    if (arena == Arena::buffers) buffers_ = memory;
+    bound_[static_cast<std::size_t>(arena)] = memory;
     execution_->bind(arena, memory);
   }
-  /// Where the inputs of the sample are that the shards count from.
+  /// What has been bound.
+  float* memory(Arena arena) const { return bound_[static_cast<std::size_t>(arena)]; }
+  /// Where the inputs of a batch's first sample are.
   void give(int index, const void* input) { inputs_[static_cast<std::size_t>(index)] = input; }
   void use_weights(std::uint64_t version) { execution_->use_weights(version); }
 
-  /// Runs this worker's shards of a batch of `all` samples. Of the last one backward(execution, prepare) runs the
-  /// passes: it calls prepare(first, floats) with each part of the gradients when that is there, which makes it a sum.
-  /// `execution` is null where the shard has no samples; then it leaves zeros. take(execution, shard) is called behind
-  /// each shard that has samples.
+  /// Runs this worker's shards of a batch; their weights are shares of `all` samples. Of the last one
+  /// backward(execution, prepare) runs the passes: it calls prepare(first, floats) with each part of the gradients when
+  /// that is there, which makes it a sum. `execution` is null where the shard has no samples; then it leaves zeros.
+  /// take(execution, shard) is called behind each shard that has samples.
   template <class Backward, class Take>
-  void run(std::span<const Shard> shards, float all, float* gradients, Backward backward, Take take) {
-    for (std::size_t i = 0; i < shards.size(); ++i) {
-      const Shard& shard = shards[i];
-      const bool is_last = i + 1 == shards.size();
+  void run(int batch, float all, Backward backward, Take take) {
+    float* const gradients = memory(Arena::gradients);
+    for (int number = 0; number < shards_.count; ++number) {
+      const Shard shard = shards_.of(batch, number);
+      const bool is_last = number + 1 == shards_.count;
       One* const execution = shard.samples > 0 ? execution_.get() : nullptr;
       const float weight = static_cast<float>(shard.samples) / all;
-      const int number = static_cast<int>(i);
       execution_->set_seed(seed_ + static_cast<std::uint64_t>(shard.number) * 0xd1342543de82ef95u);
       // Running statistics are those that the first of the shards sees where all of them are to be the same for any
       // number of workers; what the others see goes nowhere.
-      if (spare_.size() > 0) execution_->bind(Arena::buffers, i == 0 ? buffers_ : spare_.data());
+      if (spare_.size() > 0) execution_->bind(Arena::buffers, number == 0 ? memory(Arena::buffers) : spare_.data());
       if (execution != nullptr) {
         give_from(shard.first_sample);
         execution->begin(shard.samples);
@@ -77,7 +77,7 @@ class ShardedPass {
       if (is_last)
         backward(execution, add);
       else
-        run_passes(execution, gradients, add);
+        run_passes(execution, add);
       numbers_.fill(0);
       if (execution != nullptr) {
         execution->run_steps(Program::lowered.after_update, after_pass);
@@ -93,16 +93,29 @@ class ShardedPass {
 
   /// Forward and backward pass of a shard, for who has nothing to do in between.
   template <class Add>
-  static void run_passes(One* execution, float* gradients, Add add) {
+  void run_passes(One* execution, Add add) {
     if (execution != nullptr)
       execution->run_steps(Program::lowered.prepared_steps, Program::lowered.first_update);
     else if (updates && is_cut)
-      std::fill(gradients, gradients + Program::slots.parameter_floats, 0.0f);
+      std::fill_n(memory(Arena::gradients), Program::slots.parameter_floats, 0.0f);
     if constexpr (updates) add(0, Program::slots.parameter_floats);
+  }
+  /// All of `run` for who has nothing to do in between, and the optimizer's update behind it.
+  void run_alone(int batch) {
+    run(
+        batch, static_cast<float>(batch), [this](One* execution, auto add) { run_passes(execution, add); },
+        [](const One&, const Shard&) {});
+    update();
+  }
+  /// The optimizer's update of all parameters.
+  void update() {
+    execution_->run_steps(Program::lowered.first_update, Program::lowered.after_update);
+    execution_->run_steps(after_pass, Program::lowered.used.steps);
   }
 
   /// Of the last run: the results that are one number.
-  const std::array<float, 4>& numbers() const { return numbers_; }
+  std::array<float, 4>& numbers() { return numbers_; }
+  const float* result(int index) const { return &numbers_[static_cast<std::size_t>(index)]; }
 
   long memory_floats() const { return execution_->memory_floats(); }
 
@@ -122,11 +135,12 @@ class ShardedPass {
   using Sum = std::conditional_t<is_cut, detail::SumOfTerms<(Cut::in_all > 0)>, NoSum>;
 
   std::unique_ptr<One> execution_;
+  WorkerShards shards_;
   Sum gradients_, results_;
   Buffer spare_;
   std::array<const void*, 4> inputs_{};
+  std::array<float*, 8> bound_{};
   std::array<float, 4> numbers_{};
-  float* buffers_ = nullptr;
   std::uint64_t seed_ = 0;
 };
 

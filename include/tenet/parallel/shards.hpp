@@ -44,6 +44,16 @@ constexpr Shard shard_of(int batch, int v, int shards, int first = 0) {
   return {first + v, begin(v), begin(v + 1) - begin(v)};
 }
 
+/// Which shards of each batch are a worker's: it has `count` of those that the batch is cut into for all `workers` who
+/// share it.
+struct WorkerShards {
+  int count = 1;
+  int worker = 0, workers = 1;
+  int first = 0;  ///< number of the batch's first shard among those of all batches that are trained with at once
+
+  constexpr Shard of(int batch, int i) const { return shard_of(batch, worker * count + i, workers * count, first); }
+};
+
 namespace detail {
 
 template <class Cut>

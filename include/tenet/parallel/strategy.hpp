@@ -81,6 +81,7 @@ template <int Replicas>
 struct DataParallel {
   static_assert(Replicas >= 1 && Replicas <= 64, "DataParallel<replicas>: from 1 to 64 replicas");
   static constexpr int replicas = Replicas;
+  static constexpr bool replicates = true;
   template <class Device, class Kernels>
   struct Devices : tenet::Replicas<Device, Kernels> {
     Devices() : tenet::Replicas<Device, Kernels>(Replicas) {}
@@ -130,8 +131,7 @@ template <class World_, class Inside = Single>
 struct Distributed {
   static constexpr int replicas = Inside::replicas;
   static constexpr bool has_replicas = !std::is_same_v<Inside, Single>;
-  static_assert(
-      !requires { typename Inside::World; }, "Distributed<world, inside>: Single or DataParallel inside");
+  static constexpr bool is_known_inside = !has_replicas || requires { requires Inside::replicates; };
   using World = World_;
   using Synchronisation = AllReduce;
   template <class Device, class Kernels>

@@ -218,7 +218,9 @@ struct Policies {
     constexpr bool single = std::is_same_v<Strategy, Single>;
     using Named = On<detail::Axis::synchronisation, void>;
     using NamedBuckets = On<detail::Axis::buckets, void>;
-    if constexpr (!computes_alone && !Update::keeps_gradients)
+    if constexpr (requires { requires !Strategy::is_known_inside; })
+      return std::type_identity<mistake::InsideOfRank<Strategy, Instead>>{};
+    else if constexpr (!computes_alone && !Update::keeps_gradients)
       return std::type_identity<mistake::StrategyWithoutGradients<Strategy, Instead>>{};
     else if constexpr (single && !std::is_void_v<Named>)
       return std::type_identity<mistake::SynchronisationOfOne<Named, Instead>>{};
@@ -234,7 +236,7 @@ struct Policies {
       return std::type_identity<mistake::BucketsAreNotSent<NamedBuckets, Instead>>{};
     else if constexpr (!serves_replicas())
       return std::type_identity<mistake::ServerOfReplicas<Synchronisation, Strategy, Instead>>{};
-    else if constexpr (ranks_differ && Strategy::replicas > 1)
+    else if constexpr (ranks_differ && requires { requires Strategy::has_replicas; })
       return std::type_identity<mistake::RanksOfReplicas<Synchronisation, Instead>>{};
     else if constexpr (!has_ranks && detail::AveragesParameters<Synchronisation>)
       return std::type_identity<mistake::AverageOfReplicas<Synchronisation, Instead>>{};

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <string>
+#include <tenet/comm/collectives.hpp>
+#include <tenet/core/wait.hpp>
+#include <vector>
+
+/// What a rank asks a key-value store for.
+namespace tenet {
+
+/// What a pull waits for. A rank's clock at a key is the number of its pushes to it.
+struct Consistency {
+  /// The pushes of all ranks with the same number are one: they become part of the value together, in the order of
+  /// ranks. Otherwise each does when it comes.
+  bool in_rounds = true;
+  /// A pull waits until the slowest rank's clock is at most so far behind that of the rank that pulls.
+  long staleness = 0;
+
+  static constexpr long unbounded = 1L << 62;
+  static constexpr Consistency bulk_synchronous() { return {true, 0}; }
+  static constexpr Consistency asynchronous() { return {false, unbounded}; }
+  static constexpr Consistency bounded_staleness(long most) { return {false, most}; }
+};
+
+template <Transport T>
+class KeyValueStore;
+
+namespace detail {
+
+enum class RequestKind { assign, push, pull };
+
+/// What the threads of a store and those who wait for it share.
+struct StoreState {
+  int rank = 0;
+  std::chrono::nanoseconds limit{};
+  std::atomic<int> pending{0};  // requests
+  std::atomic<bool> give_up{false};
+  std::exception_ptr failure;       // written before `failed`; none where the thread was told to give up
+  std::atomic<bool> failed{false};  // the thread has ended
+};
+
+struct ServerPart {
+  int server;
+  std::size_t number;  // among the request's
+  FloatRange range;
+};
+
+struct Request {
+  RequestKind kind = RequestKind::pull;
+  int key = 0;
+  const float* data = nullptr;
+  float* to = nullptr;
+  long floats = 0;
+  int priority = 0;
+  float weight = 1;
+  int setting_count = 0;
+  std::array<float, 8> settings{};
+  Consistency consistency{};
+  long clock = 0;
+  std::shared_ptr<StoreState> store{};
+  std::vector<ServerPart> parts{};            // still to be sent
+  std::vector<int> asked{};                   // the servers of all parts
+  std::vector<std::atomic<bool>> answered{};  // which of them have answered
+  static constexpr int nobody = -2, value = -1;
+  std::atomic<int> missing{nobody};  // for what a server says that it waits: a rank's push, or a first value
+  std::string refusal{};             // written before `open`
+  std::atomic<int> open{0};          // parts without an answer
+
+  std::string name() const {
+    const char* const what = kind == RequestKind::assign ? "assign" : kind == RequestKind::push ? "push" : "pull";
+    std::string result = "rank ";
+    return result.append(std::to_string(store->rank))
+        .append(", ")
+        .append(what)
+        .append(" of key ")
+        .append(std::to_string(key));
+  }
+};
+
+[[noreturn, gnu::cold]] inline void fail_unanswered(const Request& request) {
+  std::string servers;
+  for (std::size_t i = 0; i < request.asked.size(); ++i)
+    if (!request.answered[i]) servers.append(servers.empty() ? "" : ", ").append(std::to_string(request.asked[i]));
+  std::string what = "waits for server " + servers;
+  const int missing = request.missing;
+  if (missing == Request::value) what += ", which waits for somebody to assign it";
+  if (missing >= 0) what.append(", which waits for a push from rank ").append(std::to_string(missing));
+  char limit[32];
+  std::snprintf(limit, sizeof limit, "%.3g s", std::chrono::duration<double>(request.store->limit).count());
+  fail(request.name(), what, "within " + std::string(limit), "no answer");
+}
+
+}  // namespace detail
+
+/// What a store has been asked for; to be waited for before the memory that was given is used otherwise.
+class PendingRequest {
+ public:
+  PendingRequest() = default;
+
+  bool ready() const {
+    return request_ == nullptr || request_->open.load(std::memory_order_acquire) == 0 || request_->store->failed;
+  }
+  /// Throws `Error` where a server refuses, where no answer comes within the store's limit, and what has ended the
+  /// store's communication. All but the first end the store: no memory that it was given is used any longer.
+  void wait() {
+    if (request_ == nullptr) return;
+    const std::shared_ptr<detail::Request> request = std::move(request_);
+    detail::StoreState& store = *request->store;
+    const auto is_done = [&] { return request->open.load(std::memory_order_acquire) == 0; };
+    if (!wait_until([&] { return is_done() || store.failed; }, store.limit)) {
+      store.give_up = true;
+      wait_until([&] { return store.failed.load(); }, store.limit);
+    }
+    if (!request->refusal.empty()) throw Error(request->refusal);
+    if (is_done()) return;
+    if (store.failure != nullptr) std::rethrow_exception(store.failure);
+    detail::fail_unanswered(*request);
+  }
+
+ private:
+  template <Transport T>
+  friend class KeyValueStore;
+  explicit PendingRequest(std::shared_ptr<detail::Request> request) : request_(std::move(request)) {}
+  std::shared_ptr<detail::Request> request_;
+};
+
+}  // namespace tenet
