@@ -1,9 +1,11 @@
 // One training on several processes, here or on several machines: each rank reads its share of the images, and all of
 // them keep the same parameters. The network and the loop are those of one process. With --reproducible 1 the file that
-// it saves is the same to the bit on 1, 2, 4 and 8 ranks.
+// it saves is the same to the bit on 1, 2, 4 and 8 ranks; with --sharded-optimizer 1 each rank keeps its part of the
+// optimizer's state.
 // ranks: 2
 // test: --images 2000 --epochs 1
 #include <tenet/comm/mpi.hpp>
+#include <tenet/parallel/sharded_optimizer.hpp>
 
 #include "common/classify.hpp"
 #include "models/lenet.hpp"
@@ -48,9 +50,12 @@ int main(int argc, char** argv) {
                    {"batch-size", "64", "images in a step, on all ranks together"},
                    {"learning-rate", "0.05", "at the start; it falls to zero along a cosine"},
                    {"reproducible", "0", "1: the same bits on any number of ranks, for some more time"},
+                   {"sharded-optimizer", "0", "1: the optimizer's state lies on all ranks in parts"},
                    {"save", "", "safetensors file to save the parameters to, after each epoch"}});
   if (options.integer("reproducible") != 0)
     run<Reproducible>(options, mpi);
+  else if (options.integer("sharded-optimizer") != 0)
+    run<ShardedOptimizer>(options, mpi);
   else
     run<>(options, mpi);
 }

@@ -3,6 +3,7 @@
 #include <tenet/parallel/hogwild.hpp>
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/parallel/parameter_server.hpp>
+#include <tenet/parallel/sharded_optimizer.hpp>
 #include <tenet/tenet.hpp>
 
 #include "../support/network.hpp"
@@ -131,6 +132,7 @@ struct WithAll {
     check_rank(std::type_identity<With<Distributed<ThreadWorld>, Ring>>{});
     check_rank(std::type_identity<With<Distributed<ThreadWorld, DataParallel<2>>, BucketBytes<512>>>{});
     check_rank(std::type_identity<With<Distributed<ThreadWorld>, LocalSgd<3>>>{});
+    check_rank(std::type_identity<With<Distributed<ThreadWorld>, ShardedOptimizer, BucketBytes<512>>>{});
     check_rank(std::type_identity<With<Distributed<ThreadWorld>, ParameterServer<>>>{});
     check_rank(std::type_identity<With<Distributed<ThreadWorld>, ParameterServer<OnRank<0>, Asynchronous>>>{});
   }

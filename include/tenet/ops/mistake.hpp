@@ -253,15 +253,17 @@ struct InsideOfRank : Instead {
 template <class Policy, class Instead = Nothing>
 struct RanksOfReplicas : Instead {
   using Instead::Instead;
-  static_assert(never<Policy>,
-                "ParameterServer and LocalSgd are for ranks of one device each: leave DataParallel out of Distributed, "
-                "or take AllReduce or Ring");
+  static_assert(
+      never<Policy>,
+      "ParameterServer, LocalSgd and ShardedOptimizer are for ranks of one device each: leave DataParallel out "
+      "of Distributed, or take AllReduce or Ring");
 };
 template <class Policy, class Instead = Nothing>
-struct AverageOfReplicas : Instead {
+struct RanksOnly : Instead {
   using Instead::Instead;
   static_assert(never<Policy>,
-                "LocalSgd averages the parameters of ranks; replicas of DataParallel share theirs: take Distributed");
+                "LocalSgd and ShardedOptimizer are for ranks; replicas of DataParallel share parameters and optimizer "
+                "state anyway: take Distributed");
 };
 template <class Strategy, class Instead = Nothing>
 struct NotReproducible : Instead {
@@ -269,7 +271,7 @@ struct NotReproducible : Instead {
   static_assert(
       never<Strategy>,
       "Reproducible goes with DataParallel of 1, 2, 4 or 8 replicas or with Distributed, and with Direct or AllReduce: "
-      "rings and servers add up in an order that depends on the number of workers");
+      "rings, ShardedOptimizer and servers add up in an order that depends on the number of workers");
 };
 template <class Shards, class Instead = Nothing>
 struct ShardsOfHogwild : Instead {

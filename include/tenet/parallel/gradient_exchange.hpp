@@ -42,6 +42,27 @@ class GradientExchange {
     queue_.synchronize();
   }
 
+  /// The part of bucket b that is this rank's, where gradients are scattered.
+  FloatRange own_part(int b) const {
+    const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
+    const FloatRange part = part_of(bucket.floats, transport_.rank(), transport_.size());
+    return {bucket.first + part.first, part.count};
+  }
+  /// Brings all ranks' parts of an arena of parameters together, bucket by bucket: those that the next forward pass
+  /// needs first are first. make(b) is called before this rank's part of bucket b is sent, while others are.
+  template <class Make>
+  void gather(float* memory, const char* what, Make make) {
+    for (int b = plan.count; b-- > 0;) {
+      make(b);
+      queue_.submit([this, memory, what, b] {
+        const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
+        all_gather(transport_, memory + bucket.first, bucket.floats, MessageLabel{what, b, step_});
+        if (b == 0) transport_.finish();
+      });
+    }
+    queue_.synchronize();
+  }
+
   /// Before a rank's `passes`: all ranks begin with the parameters of rank 0, and know each other's number of samples.
   /// Returns of how many samples the weights of shards are shares: where they are to be the same bits for any number of
   /// ranks, of all ranks'.
@@ -97,8 +118,11 @@ class GradientExchange {
   void reduce(int b) {
     const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
     prepare_(prepare_context_, bucket.first, bucket.floats);
-    Synchronisation::reduce(transport_, gradients_ + bucket.first, bucket.floats, MessageLabel{"bucket", b, step_},
-                            weight_);
+    const MessageLabel label{"bucket", b, step_};
+    if constexpr (detail::ScattersGradients<Synchronisation>)
+      reduce_scatter(transport_, gradients_ + bucket.first, bucket.floats, label, weight_);
+    else
+      Synchronisation::reduce(transport_, gradients_ + bucket.first, bucket.floats, label, weight_);
   }
 
   T transport_;

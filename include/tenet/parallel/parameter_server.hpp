@@ -45,6 +45,7 @@ struct ParameterServer {
   static constexpr const char* name = Consistency::name;
   static constexpr bool sends_buckets = true;
   static constexpr bool in_rounds = Consistency::consistency.in_rounds;
+  static constexpr bool keeps_states = true;
   template <class Program, class Device, long bucket_bytes, class T, class Cut>
   using StepOfRank = ParameterServerExecution<Program, Device, ParameterServer, bucket_bytes, T, Cut>;
 };
@@ -159,19 +160,19 @@ class ParameterServerExecution : public ShardedPass<Program, Cut> {
       if (optimizer_ == nullptr) {
         executor_ = make_executor<Device, Kernels>(1);
         optimizer_ = std::make_unique<One>(*executor_);
-        states_.grow(Program::state_count * Program::slots.parameter_floats);
       }
-      const long first = plan.buckets[index(pushed.key)].first + pushed.first;
+      const auto floats = static_cast<long>(value.size());
+      Buffer& states = states_[index(pushed.key)];
+      states.grow(Program::state_count * floats);
       optimizer_->set_scalars(pushed.settings.data(), 0);
       optimizer_->prepare_update();
-      optimizer_->update(value.data(), pushed.values.data(),
-                         Program::state_count > 0 ? states_.data() + first : nullptr, static_cast<long>(value.size()));
+      optimizer_->update(value.data(), pushed.values.data(), states.data(), floats, floats);
     }
 
    private:
     std::unique_ptr<typename Kernels::Executor> executor_;
     std::unique_ptr<One> optimizer_;
-    Buffer states_;  // as they lie for all parameters; those of others stay untouched
+    std::array<Buffer, static_cast<std::size_t>(plan.count)> states_;  // of what lies here of each bucket
   };
 
   static KeyValueOptions options(Server& server) {

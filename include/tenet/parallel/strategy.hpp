@@ -104,7 +104,7 @@ struct StepOfRank {
       DistributedExecution<Program, Synchronisation, Policies::Buckets::bucket_bytes, T, typename Policies::Shards>>;
 };
 template <class Program, class Policies, class T, class Synchronisation>
-  requires(HasServers<Synchronisation> || AveragesParameters<Synchronisation>)
+  requires HasStepOfRank<Synchronisation>
 struct StepOfRank<Program, Policies, T, Synchronisation> {
   using type =
       typename Synchronisation::template StepOfRank<Program, typename Policies::Device, Policies::Buckets::bucket_bytes,

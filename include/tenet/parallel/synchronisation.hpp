@@ -69,6 +69,16 @@ template <class Synchronisation>
 concept AveragesParameters = requires { Synchronisation::steps_alone; };
 template <class Synchronisation>
 concept SharesWithoutLocks = requires { Synchronisation::samples_of_update; };
+template <class Synchronisation>
+concept ScattersGradients = requires { requires Synchronisation::scatters_gradients; };
+/// Whether the optimizer's state lies where the synchronisation wants it, and the trainer has none.
+template <class Synchronisation>
+concept KeepsStates = requires { requires Synchronisation::keeps_states; };
+/// Whether a rank's training step is of its own kind, for a rank of one device.
+template <template <class, class, long, class, class> class>
+struct NamesStep {};
+template <class Synchronisation>
+concept HasStepOfRank = requires { typename NamesStep<Synchronisation::template StepOfRank>; };
 }  // namespace detail
 
 }  // namespace tenet

@@ -195,6 +195,11 @@ struct Policies {
   /// Whether ranks may have different parameters between two calls of `synchronize`.
   static constexpr bool ranks_differ =
       has_ranks && (detail::HasServers<Synchronisation> || detail::AveragesParameters<Synchronisation>);
+  /// Whether the trainer has the optimizer's state; else the synchronisation does, each rank its part.
+  static constexpr bool has_states = !has_ranks || !detail::KeepsStates<Synchronisation>;
+  /// Whether a rank, or replica, has a part of the gradient after a step, so that parts have to be brought together.
+  static constexpr bool has_part_of_gradient = Strategy::replicas > 1 ||
+                                               (has_ranks && detail::ScattersGradients<Synchronisation>);
   /// Whether sparse tables can be trained: by whoever updates rows of them.
   static constexpr bool updates_rows =
       Update::keeps_gradients && (std::is_same_v<Strategy, Single> || detail::SharesWithoutLocks<Synchronisation>);
@@ -236,10 +241,11 @@ struct Policies {
       return std::type_identity<mistake::BucketsAreNotSent<NamedBuckets, Instead>>{};
     else if constexpr (!serves_replicas())
       return std::type_identity<mistake::ServerOfReplicas<Synchronisation, Strategy, Instead>>{};
-    else if constexpr (ranks_differ && requires { requires Strategy::has_replicas; })
+    else if constexpr (detail::HasStepOfRank<Synchronisation> && requires { requires Strategy::has_replicas; })
       return std::type_identity<mistake::RanksOfReplicas<Synchronisation, Instead>>{};
-    else if constexpr (!has_ranks && detail::AveragesParameters<Synchronisation>)
-      return std::type_identity<mistake::AverageOfReplicas<Synchronisation, Instead>>{};
+    else if constexpr (!has_ranks &&
+                       (detail::AveragesParameters<Synchronisation> || detail::ScattersGradients<Synchronisation>))
+      return std::type_identity<mistake::RanksOnly<Synchronisation, Instead>>{};
     else if constexpr (has_ranks && !sends_buckets() && !ranks_differ)
       return std::type_identity<mistake::DirectBetweenRanks<Strategy, Instead>>{};
     else if constexpr (detail::SharesWithoutLocks<Synchronisation> && detail::is_cut<Shards>)
@@ -259,7 +265,8 @@ struct Policies {
   }
 
   static constexpr bool can_be_reproduced() {
-    return Shards::in_all % Strategy::replicas == 0 && !std::is_same_v<Synchronisation, Ring> && !ranks_differ;
+    return Shards::in_all % Strategy::replicas == 0 && !std::is_same_v<Synchronisation, Ring> && !ranks_differ &&
+           !detail::ScattersGradients<Synchronisation>;
   }
 };
 

@@ -59,7 +59,7 @@ struct TrainerOf {
     typename Chosen::Devices devices;
     Weights<Net> weights;
     Buffer gradients{keeps_gradients ? Weights<Net>::table.parameter_floats : 0};
-    Buffer states{Optimizer::state_count * Weights<Net>::table.parameter_floats};
+    Buffer states{Chosen::has_states ? Optimizer::state_count * Weights<Net>::table.parameter_floats : 0};
     std::shared_ptr<void> training, evaluating, predicting;  // Execution<…>, compiled where it is run
     QueueLimits queue_limits{.tasks = 16};
     std::unique_ptr<QueuedSteps> queued;  // last: its steps run before the rest ends
@@ -212,7 +212,7 @@ struct TrainerOf {
   Weights<Net>& weights() { return state().weights; }
   Optimizer& optimizer() { return optimizer_; }
   /// The gradient of one parameter, by its name, as the last step found it. Of a sparse table it is written here, when
-  /// it is asked for.
+  /// it is asked for. With `ShardedOptimizer` ranks ask for it together, as each of them has a part.
   std::span<const float> gradient(const std::string& name) {
     static_assert(keeps_gradients, "gradient(name): UpdateInBackward keeps no gradients: leave that policy out");
     return Weights<Net>::part_of(collected_gradients(), name);
@@ -314,7 +314,7 @@ struct TrainerOf {
 
   const float* collected_gradients() {
     State& found = state();
-    if constexpr (Chosen::Strategy::replicas > 1 || slot_table<Net>.table_count > 0)
+    if constexpr (Chosen::has_part_of_gradient || slot_table<Net>.table_count > 0)
       if (found.training) static_cast<ExecutionOf<Training>*>(found.training.get())->collect_gradients();
     return found.gradients.data();
   }

@@ -1,5 +1,5 @@
-// Replicas of a process share the parameters: there is nothing to average.
-// expect: LocalSgd averages the parameters of ranks; replicas of DataParallel share theirs: take Distributed
+// Replicas of a process share the parameters and the optimizer's state: there is nothing to average, or to share out.
+// expect: LocalSgd and ShardedOptimizer are for ranks; replicas of DataParallel share parameters and optimizer state
 #include <tenet/comm/shared_memory.hpp>
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/tenet.hpp>

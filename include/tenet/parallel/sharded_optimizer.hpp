@@ -1,0 +1,103 @@
+#pragma once
+
+// clang-format off: compilers name the way to this header in every message about a mistake; this is the shortest
+#include <tenet/ops/mistake.hpp>
+// clang-format on
+
+#include <tenet/parallel/gradient_exchange.hpp>
+#include <tenet/parallel/sharded_pass.hpp>
+
+/// Ranks that share the optimizer's state among them: the synchronisation `ShardedOptimizer`. Not part of
+/// tenet/tenet.hpp.
+namespace tenet {
+
+template <class Program, long bucket_bytes, Transport T, class Cut>
+class ShardedOptimizerExecution;
+
+/// Of n ranks each keeps the optimizer's state of 1/n of the parameters, and updates these. As many numbers are sent as
+/// by a ring: its first half brings a rank the mean gradient of its part, its second half brings all ranks the
+/// parameters instead of the gradients. (Rajbhandari et al., ZeRO, SC 2020, stage 1; PyTorch's
+/// ZeroRedundancyOptimizer.)
+struct ShardedOptimizer {
+  static constexpr const char* name = "sharded optimizer";
+  static constexpr bool sends_buckets = true;
+  static constexpr bool scatters_gradients = true;
+  static constexpr bool keeps_states = true;
+  /// Of numbers that all ranks are to have.
+  template <Transport T>
+  static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
+    all_reduce(transport, data, floats, label, weight);
+  }
+  template <class Program, class Device, long bucket_bytes, class T, class Cut>
+  using StepOfRank = ShardedOptimizerExecution<Program, bucket_bytes, T, Cut>;
+};
+
+/// A training step of a rank under `ShardedOptimizer`: of each bucket the rank has `part_of(floats, rank, ranks)`. For
+/// the rest it is a `DistributedExecution`.
+///
+/// The same interface as `Execution`. All ranks make one and run it together.
+template <class Program, long bucket_bytes, Transport T, class Cut>
+class ShardedOptimizerExecution : public ShardedPass<Program, Cut> {
+ public:
+  using Pass = ShardedPass<Program, Cut>;
+  using Exchange = GradientExchange<Program, ShardedOptimizer, bucket_bytes, T>;
+
+  ShardedOptimizerExecution(typename Pass::Executor& executor, T transport)
+      : Pass(executor, {.count = Cut::of_worker, .first = transport.rank() * Cut::of_worker}),
+        executor_(&executor),
+        exchange_(std::move(transport)) {
+    static_assert(Pass::updates, "a training step");
+    static_assert(Cut::in_all == 0, "a ring's order of sums depends on the number of ranks");
+    static_assert(updates_by_elements<Program>(),
+                  "ShardedOptimizer: the optimizer's update is not element-wise over all parameters");
+    for (int b = 0; b < Exchange::plan.count; ++b) {
+      state_at_[index(b)] = own_floats_;
+      own_floats_ += exchange_.own_part(b).count;
+    }
+    states_.grow(Program::state_count * own_floats_);
+  }
+
+  void run(int batch) {
+    const float all = exchange_.template begin<Cut>(*this, batch);
+    Pass::run(
+        batch, all,
+        [this](auto* execution, auto prepare) { exchange_.run(execution, this->memory(Arena::gradients), prepare); },
+        [](const auto&, const Shard&) {});
+    this->execution().prepare_update();
+    exchange_.gather(this->memory(Arena::parameters), "parameters", [this](int b) { update(b); });
+    exchange_.end(*this);
+  }
+
+  /// Brings the parts of the gradient together on all ranks: all of them call it.
+  void collect_gradients() {
+    exchange_.gather(this->memory(Arena::gradients), "gradients", [](int) {});
+  }
+
+  /// What this rank keeps of the optimizer's state, in floats.
+  long state_floats() const { return states_.size(); }
+
+ private:
+  static constexpr std::size_t index(int b) { return static_cast<std::size_t>(b); }
+
+  /// This rank's part of a bucket, shared among the device's workers.
+  void update(int b) {
+    constexpr long block = 4096;
+    const FloatRange own = exchange_.own_part(b);
+    float *const parameters = this->memory(Arena::parameters) + own.first,
+                 *const gradients = this->memory(Arena::gradients) + own.first,
+                 *const states = Program::state_count > 0 ? states_.data() + state_at_[index(b)] : nullptr;
+    for_each_task(*executor_, static_cast<int>((own.count + block - 1) / block), [&](int i) {
+      const long from = i * block;
+      this->execution().update(parameters + from, gradients + from, states != nullptr ? states + from : nullptr,
+                               std::min(block, own.count - from), own_floats_);
+    });
+  }
+
+  typename Pass::Executor* executor_;
+  Buffer states_;        // one behind the other, each of `own_floats_`
+  long own_floats_ = 0;  // parameters that this rank updates
+  std::array<long, static_cast<std::size_t>(Exchange::plan.count)> state_at_{};  // of each bucket's part
+  Exchange exchange_;
+};
+
+}  // namespace tenet

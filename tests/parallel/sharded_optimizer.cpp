@@ -1,0 +1,111 @@
+#include "tenet/parallel/sharded_optimizer.hpp"
+
+#include "../support/training_ranks.hpp"
+
+using namespace tenet;
+
+namespace {
+
+using Net = networks::Residual;  // with running statistics
+using Input = Image<2, 6, 5>;
+using Rows = networks::WholeRows;
+using Small = BucketBytes<512>;
+constexpr Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
+
+template <class Net, class Optimizer, class Input, class... Policies>
+using Rank = Trainer<Net, CrossEntropy, Optimizer, Input, Distributed<ThreadWorld>, ShardedOptimizer, Policies...>;
+
+}  // namespace
+
+TEST_CASE("ranks that share the optimizer's state train as one device does", "[sharded_optimizer]") {
+  ranks::check_training<ranks::Threads, Rows, CrossEntropy, Sgd, Features<16>, ShardedOptimizer>({9}, sgd);
+  ranks::check_training<ranks::Threads, Rows, CrossEntropy, Sgd, Features<16>, ShardedOptimizer, Small>({3, 5}, sgd);
+  ranks::check_training<ranks::Threads, Rows, CrossEntropy, Adam, Features<16>, ShardedOptimizer, Small>(
+      {4, 1, 6}, {.learning_rate = 0.01f});
+  ranks::check_training<ranks::Threads, Rows, CrossEntropy, AdamW, Features<16>, ShardedOptimizer, MicroBatches<2>>(
+      {4, 7}, {.learning_rate = 0.01f});
+}
+
+TEST_CASE("processes share the optimizer's state", "[sharded_optimizer]") {
+  ranks::check_training<processes::Job, Rows, CrossEntropy, Adam, Features<16>, ShardedOptimizer, Small>(
+      {2, 5, 3}, {.learning_rate = 0.01f});
+}
+
+TEST_CASE("the optimizer's state lies on all ranks in parts", "[sharded_optimizer]") {
+  using Definition = TrainingProgram<Rows, CrossEntropy, Adam, Features<16>, CpuKernels>;
+  using P = Program<Definition>;
+  constexpr long all = P::state_count * P::slots.parameter_floats;
+  for (const int count : {1, 2, 4}) {
+    CAPTURE(count);
+    std::atomic<long> sum{0}, most{0};
+    ranks::run_well(count, [&](ThreadTransport& transport) {
+      CpuKernels::Executor executor(1);
+      const ShardedOptimizerExecution<P, 512, ThreadTransport, WholeBatch> execution(executor, transport);
+      sum += execution.state_floats();
+      long found = most;
+      while (found < execution.state_floats() && !most.compare_exchange_weak(found, execution.state_floats())) {
+      }
+    });
+    CHECK(sum == all);
+    CHECK(most <= all / count + 2 * 16 * 8);  // parts are whole vectors of 16 numbers
+  }
+  CHECK(!Rank<Rows, Adam, Features<16>>::Chosen::has_states);  // nor has the trainer another copy
+}
+
+TEST_CASE("running statistics are those of rank 0, and losses means over all ranks", "[sharded_optimizer]") {
+  const network::Samples<Trainer<Net, CrossEntropy, Sgd, Input>> samples(8);
+  const auto losses_and_buffers = [&]<class Synchronisation>(std::type_identity<Synchronisation>) {
+    return ranks::Threads::collect(2, [&](int rank) {
+      Trainer<Net, CrossEntropy, Sgd, Input, Distributed<ThreadWorld>, Synchronisation> trainer{
+          sgd, static_cast<std::uint64_t>(rank)};
+      std::vector<float> result;
+      for (int step = 0; step < 3; ++step)
+        result.push_back(
+            trainer.step(samples.inputs.data() + 4 * rank * Input::size, samples.targets.data() + 4 * rank, 4).loss);
+      const float* const buffers = trainer.weights().buffers();
+      result.insert(result.end(), buffers, buffers + Weights<Net>::table.buffer_floats);
+      return result;
+    });
+  };
+  const auto found = losses_and_buffers(std::type_identity<ShardedOptimizer>{});
+  const auto expected = losses_and_buffers(std::type_identity<AllReduce>{});
+  CHECK(found[0] == found[1]);
+  REQUIRE(found[0].size() == expected[0].size());
+  for (std::size_t i = 0; i < found[0].size(); ++i)
+    CHECK(found[0][i] == Approx(expected[0][i]).epsilon(1e-4).margin(1e-5));
+}
+
+TEST_CASE("ranks that ask for the gradient together have the whole of it", "[sharded_optimizer]") {
+  using One = Trainer<Rows, CrossEntropy, Sgd, Features<16>>;
+  const network::Samples<One> samples(9);
+  One one{sgd, 0};
+  one.step(samples.inputs.data(), samples.targets.data(), 9);
+  constexpr auto floats = static_cast<std::size_t>(Weights<Rows>::table.parameter_floats);
+  const std::vector<float> expected(one.gradients(), one.gradients() + floats);
+  const auto found = ranks::Threads::collect(3, [&](int rank) {
+    Rank<Rows, Sgd, Features<16>, Small> trainer{sgd, static_cast<std::uint64_t>(rank)};
+    trainer.step(samples.inputs.data() + 3 * rank * 16, samples.targets.data() + 3 * rank, 3);
+    const float* gradients = trainer.gradients();
+    gradients = trainer.gradients();  // as often as they like
+    return std::vector<float>(gradients, gradients + floats);
+  });
+  for (const auto& of_rank : found) {
+    REQUIRE(of_rank.size() == floats);
+    for (std::size_t i = 0; i < floats; ++i) CHECK(of_rank[i] == Approx(expected[i]).epsilon(1e-3).margin(1e-6));
+  }
+}
+
+TEST_CASE("a rank that does not come to the exchange is named", "[sharded_optimizer]") {
+  const network::Samples<Rank<Rows, Sgd, Features<16>>> samples(4);
+  const auto messages = ranks::run(
+      2,
+      [&](ThreadTransport& transport) {
+        const ThreadWorld::Joined joined(transport);
+        Rank<Rows, Sgd, Features<16>> trainer{sgd, 0};
+        for (int step = 0; step < 4 - transport.rank(); ++step)
+          trainer.step(samples.inputs.data(), samples.targets.data(), 4);
+      },
+      std::chrono::milliseconds(500));
+  CAPTURE(messages[0]);
+  CHECK(messages[0].find("of step 4: waits for a message from rank 1") != std::string::npos);
+}
