@@ -103,7 +103,7 @@ class ShardedPass {
   /// All of `run` for who has nothing to do in between, and the optimizer's update behind it.
   void run_alone(int batch) {
     run(
-        batch, static_cast<float>(batch), [this](One* execution, auto add) { run_passes(execution, add); },
+        batch, static_cast<float>(batch), [this](One* execution, auto add) { this->run_passes(execution, add); },
         [](const One&, const Shard&) {});
     update();
   }
