@@ -1,6 +1,7 @@
 #include "tenet/exec/buckets.hpp"
 
 #include <catch2/catch.hpp>
+#include <tenet/exec/accesses.hpp>
 #include <tenet/tenet.hpp>
 
 #include "../../examples/models/lenet.hpp"
@@ -13,8 +14,8 @@ namespace {
 template <class Net, class Input>
 using Training = Program<TrainingProgram<Net, CrossEntropy, Sgd, Input, ReferenceKernels>>;
 
-/// Buckets cover the arena once, are sent in the order in which they are ready, are large enough, and no step behind
-/// `ready` writes into one.
+/// Buckets cover the arena once, are sent in the order in which they are ready, are large enough, and no step from
+/// `ready` to the update reads or writes one.
 template <class P, class Plan>
 void check_plan(const Plan& plan, long least) {
   std::vector<int> covered(static_cast<std::size_t>(P::slots.parameter_floats));
@@ -25,23 +26,20 @@ void check_plan(const Plan& plan, long least) {
     before = bucket.ready;
     if (bucket.first > 0) CHECK(bucket.floats >= least);
     for (long i = bucket.first; i < bucket.first + bucket.floats; ++i) ++covered[static_cast<std::size_t>(i)];
-    const auto check = [&](const Place& place, int step) {
-      if (place.arena != Arena::gradients || place.offset < bucket.first ||
-          place.offset >= bucket.first + bucket.floats)
-        return;
-      CHECK(step < bucket.ready);
-    };
-    for (int s = 0; s < P::lowered.first_update; ++s) {
-      const auto& step = P::lowered.steps[s];
-      check(step.result, step.kind == Kind::element ? -1 : s);
-      for (const int region : {step.region, step.epilogue})
-        for (int k = 0; region >= 0 && k < P::lowered.calls[region].outputs; ++k)
-          check(P::lowered.outputs[P::lowered.calls[region].first_output + k],
-                region == step.region && step.kind != Kind::element ? -1 : s);
-    }
+    const MemoryAccess sent{0, Arena::gradients, true, bucket.first, bucket.first + bucket.floats};
+    for (const MemoryAccess& access : accesses_of<P>)
+      if (access.step < P::lowered.first_update && conflict(access, sent)) CHECK(access.step < bucket.ready);
   }
   for (const int times : covered) CHECK(times == 1);
 }
+
+/// Three parameters with one gradient, which is copied.
+struct Sums {
+  Linear<16, 3> last;
+  Parameter<Fixed<3>, Constant<0>> a, b;
+  Linear<16, 16> first;
+  constexpr auto forward(auto x) const { return last(tanh(first(x))) + a.in(x) + b.in(x); }
+};
 
 struct HalfUsed {
   Linear<16, 3> used, unused;
@@ -69,6 +67,14 @@ TEST_CASE("buckets of gradients leave in the order of the backward pass", "[buck
   check_plan<Shared>(plan_buckets(Shared::lowered, Shared::slots, 300), 300);
   using Residual = Training<networks::Residual, Image<2, 6, 5>>;
   check_plan<Residual>(plan_buckets(Residual::lowered, Residual::slots, 40), 40);
+}
+
+TEST_CASE("a gradient that several parameters share is copied before it leaves, and at once", "[buckets]") {
+  using Shared = Training<Sums, Features<16>>;
+  static constexpr auto plan = plan_buckets(Shared::lowered, Shared::slots, 1);
+  static_assert(plan.count == 6);
+  static_assert(plan.buckets[4].ready < Shared::lowered.first_update);  // before the first layer's weight
+  check_plan<Shared>(plan, 1);
 }
 
 TEST_CASE("a parameter without a gradient delays no bucket", "[buckets]") {

@@ -11,7 +11,8 @@ namespace tenet {
 /// Gradients that lie one after the other and are sent together.
 struct Bucket {
   long first = 0, floats = 0;  ///< in the arena `gradients`
-  int ready = 0;               ///< after so many steps of the program all of them are there
+  /// After so many steps of the program all of them are there, and no step before the update reads them any more.
+  int ready = 0;
 };
 
 /// Buckets in the order in which they are ready.
@@ -26,25 +27,28 @@ struct BucketPlan {
 
 namespace detail {
 
-/// The place of each slot's gradient, and after how many steps it is there.
+/// The place of each slot's gradient, and after how many steps it is there and read by none before the update: a
+/// gradient that several parameters share is copied.
 template <class Lowered, int Slots>
 constexpr auto gradients_ready(const Lowered& lowered, const SlotTable<Slots>& slots) {
   std::array<int, Slots + 1> ready{};
-  const auto written = [&](const Place& place, int step) {
+  const auto used = [&](const Place& place, int step) {
     if (place.arena != Arena::gradients) return;
     for (int i = 0; i < slots.count; ++i)
       if (slots.slots[i].kind == SlotKind::parameter && slots.slots[i].offset == place.offset) ready[i] = step + 1;
   };
-  const auto region_written = [&](int region, int step) {
+  const auto region_used = [&](int region, int step, bool stores) {
     if (region < 0) return;
     const RegionCall& call = lowered.calls[region];
-    for (int k = 0; k < call.outputs; ++k) written(lowered.outputs[call.first_output + k], step);
+    for (int k = 0; k < call.inputs; ++k) used(lowered.inputs[call.first_input + k].place, step);
+    for (int k = 0; stores && k < call.outputs; ++k) used(lowered.outputs[call.first_output + k], step);
   };
   for (int s = 0; s < lowered.first_update; ++s) {
     const auto& step = lowered.steps[s];
-    if (step.kind != Kind::element) written(step.result, s);
-    if (step.kind == Kind::element) region_written(step.region, s);
-    region_written(step.epilogue, s);
+    if (step.kind != Kind::element) used(step.result, s);
+    for (int j = 0; j < step.operand_count; ++j) used(step.operands[j], s);
+    region_used(step.region, s, step.kind == Kind::element);  // in front of a sum it stores nothing
+    region_used(step.epilogue, s, true);
   }
   return ready;
 }

@@ -221,7 +221,6 @@ struct LoweringPass {
     for (int s = 0; s < order.count; ++s) {
       const int head = order.head[s];
       if (!complete && head > gradients) {
-        copies(true, order);
         complete = true;
         lowered.first_update = lowered.used.steps;
       }
@@ -268,21 +267,22 @@ struct LoweringPass {
       lowered.steps[lowered.used.steps++] = step;
       if (converted >= 0) add_copy_step(*node.type, as_floats, plan.place[head], s);
       converted = -1;
+      copies(true, order, s);
     }
-    if (!complete) copies(true, order);
     lowered.after_update = lowered.used.steps;
     if (!complete) lowered.first_update = lowered.after_update;
-    copies(false, order);
+    copies(false, order, -1);
     return lowered;
   }
 
-  /// Outputs whose value lies elsewhere, gradients or the others: a region without operations.
-  constexpr void copies(bool of_gradients, const Schedule<n>& order) {
+  /// Outputs whose value lies elsewhere: a region without operations. Gradients right behind the step that computes
+  /// them, so that they can leave; the others at the end.
+  constexpr void copies(bool of_gradients, const Schedule<n>& order, int behind) {
     for (int i = 0; i < G::output_count; ++i) {
       if (!plan.copied[i] || (g.outputs[i].destination == Destination::gradient) != of_gradients) continue;
-      const int node = g.outputs[i].node;
-      add_copy_step(*g.nodes[node].type, plan.place[fusion.value[node]], plan.destination[i],
-                    order.step[fusion.value[node]]);
+      const int node = g.outputs[i].node, step = order.step[fusion.value[node]];
+      if (of_gradients && step != behind) continue;
+      add_copy_step(*g.nodes[node].type, plan.place[fusion.value[node]], plan.destination[i], step);
     }
   }
 };
