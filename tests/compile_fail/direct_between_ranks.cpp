@@ -1,6 +1,6 @@
 // Ranks do not see each other's memory.
 // sound: nvcc
-// expect: Direct and Hogwild use the memory of other replicas, which ranks cannot: take AllReduce, Ring or
+// expect: Direct uses the memory of other replicas, which ranks cannot: take AllReduce, Ring or
 #include <tenet/comm/thread_transport.hpp>
 #include <tenet/tenet.hpp>
 

@@ -1,6 +1,6 @@
 // Servers, and averages, are for ranks of one device each.
-// expect: ParameterServer, LocalSgd and ShardedOptimizer are for ranks of one device each: leave DataParallel out of
-// Distributed
+// expect: ParameterServer, LocalSgd, ShardedOptimizer and Hogwild are for ranks of one device each: leave DataParallel
+// out of Distributed
 #include <tenet/comm/shared_memory.hpp>
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/tenet.hpp>

@@ -1,9 +1,6 @@
 #include "tenet/parallel/hogwild.hpp"
 
-#include <tenet/tenet.hpp>
-
-#include "../support/network.hpp"
-#include "../support/networks.hpp"
+#include "../support/training_ranks.hpp"
 
 using namespace tenet;
 
@@ -169,6 +166,103 @@ TEST_CASE("replicas train sparse tables as well as one device does", "[hogwild]"
   };
   check(std::integral_constant<int, 2>{});
   check(std::integral_constant<int, 4>{});
+}
+
+namespace {
+
+/// Ranks train a table and a layer, each with its own texts; all of them then find the same loss of others, near that
+/// of one device with all texts. `steps` says how many steps a rank takes.
+template <class Ranks>
+void check_ranks(int ranks, auto steps) {
+  constexpr int count = 4096, epochs = 8, batch = 512;
+  const Texts train(count, 100), test(count, 101);
+  const PlainSgd sgd{.learning_rate = 2.0f};
+  const auto loss_then = [&](auto& trainer) {
+    trainer.optimizer().learning_rate = 0;
+    return trainer.step(test.words.data(), test.classes.data(), count).loss;
+  };
+  Trainer<Bag<Sparse>, CrossEntropy, PlainSgd, Tokens<10>, Cpu<0, 1>> serial{sgd, 3};
+  for (int epoch = 0; epoch < epochs; ++epoch)
+    for (int first = 0; first < count; first += 16)
+      serial.step(train.words.data() + 10 * first, train.classes.data() + first, 16);
+  const float expected = loss_then(serial);
+  CHECK(expected < 0.6f);
+  const auto found = Ranks::collect(ranks, [&](int rank) {
+    using Rank = Trainer<Bag<Sparse>, CrossEntropy, PlainSgd, Tokens<10>, Cpu<0, 1>, Distributed<typename Ranks::World>,
+                         Hogwild<16>>;
+    Rank trainer{sgd, static_cast<std::uint64_t>(3 + rank)};  // all begin with what rank 0 has
+    const int own = count / ranks;
+    for (int step = 0; step < steps(rank) * epochs * own / batch; ++step) {
+      const int first = rank * own + step * batch % own;
+      trainer.step(train.words.data() + 10 * first, train.classes.data() + first, batch);
+    }
+    trainer.synchronize();
+    const float* const parameters = trainer.weights().parameters();
+    std::vector<float> result(parameters, parameters + Weights<Bag<Sparse>>::table.parameter_floats);
+    result.push_back(loss_then(trainer));
+    return result;
+  });
+  for (const auto& of_rank : found) {
+    CHECK(of_rank == found[0]);
+    CHECK(of_rank.back() <
+          1.2f * expected);  // one that runs ahead trains with its own half for a while; untrained: 1.1
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ranks train common parameters without waiting for each other", "[hogwild]") {
+  check_ranks<ranks::Threads>(1, [](int) { return 1; });
+  check_ranks<ranks::Threads>(2, [](int) { return 1; });
+  check_ranks<processes::Job>(2, [](int) { return 1; });
+  check_ranks<processes::Job>(4, [](int rank) { return rank == 1 ? 2 : 1; });
+}
+
+TEST_CASE("a rank of Hogwild alone takes the steps of one replica", "[hogwild]") {
+  using Net = networks::Residual;  // dense, with running statistics
+  using Input = Image<2, 6, 5>;
+  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f};
+  Wild<Net, CrossEntropy, Sgd, Input, Cpu<0, 1>, 1, 3> replica{sgd, 5};
+  const network::Samples<One<Net, CrossEntropy, Sgd, Input, Cpu<0, 1>>> samples(8);
+  const auto train = [&](auto& trainer) {
+    std::vector<float> result;
+    for (int step = 0; step < 3; ++step)
+      result.push_back(trainer.step(samples.inputs.data(), samples.targets.data(), 8).loss);
+    auto& weights = trainer.weights();
+    result.insert(result.end(), weights.parameters(), weights.parameters() + Weights<Net>::table.parameter_floats);
+    result.insert(result.end(), weights.buffers(), weights.buffers() + Weights<Net>::table.buffer_floats);
+    return result;
+  };
+  const std::vector<float> expected = train(replica);
+  const auto found = ranks::Threads::collect(1, [&](int) {
+    Trainer<Net, CrossEntropy, Sgd, Input, Cpu<0, 1>, Distributed<ThreadWorld>, Hogwild<3>> rank{sgd, 5};
+    return train(rank);
+  });
+  CHECK(found[0] == expected);
+}
+
+TEST_CASE("a process of Hogwild that is killed is named where the others would meet it", "[hogwild]") {
+  using Net = networks::WholeRows;
+  const network::Samples<One<Net, CrossEntropy, PlainSgd, Features<16>, Reference>> samples(8);
+  const std::string job = processes::new_name().substr(7);
+  processes::Started started(3, [&](int rank) {
+    processes::Job::enter(rank, 3, job);
+    Trainer<Net, CrossEntropy, PlainSgd, Features<16>, Reference, Distributed<SharedMemory>, Hogwild<4>> trainer{
+        {.learning_rate = 0.01f}, 0};
+    for (int step = 0; step < 20; ++step) {
+      trainer.step(samples.inputs.data(), samples.targets.data(), 8);
+      if (rank == 2 && step == 4) raise(SIGKILL);
+    }
+    trainer.synchronize();
+    return std::vector<float>();
+  });
+  const auto messages = started.messages();
+  CHECK(messages[2] == "signal 9");
+  for (const int rank : {0, 1}) {
+    CAPTURE(messages[static_cast<std::size_t>(rank)]);
+    CHECK(messages[static_cast<std::size_t>(rank)].find("the parameters of all ranks") != std::string::npos);
+    CHECK(messages[static_cast<std::size_t>(rank)].find("the process of rank 2 has ended") != std::string::npos);
+  }
 }
 
 TEST_CASE("the summary says what is shared", "[hogwild]") {

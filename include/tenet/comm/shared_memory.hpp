@@ -39,6 +39,9 @@ class SharedMemoryTransport {
 
   /// Numbers that are sent from here without a copy: zeros at first; they live as long as the transport.
   float* memory(long floats) { return arena_->more(floats); }
+  /// Where that lies, for all ranks; see `common_memory`.
+  long place_of(const float* data) const { return arena_->offset_of(data); }
+  float* at(long place) { return reinterpret_cast<float*>(arena_->at(place)); }
 
   void send(int to, const float* data, long floats, MessageLabel label) {
     Way& there = way(to);

@@ -3,8 +3,11 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <tenet/comm/transport.hpp>
+#include <tenet/core/buffer.hpp>
 #include <tenet/core/wait.hpp>
+#include <vector>
 
 namespace tenet {
 
@@ -63,6 +66,8 @@ class ThreadNetwork {
   std::unique_ptr<Box[]> boxes_;
   std::unique_ptr<std::atomic<int>[]> waits_for_;
   std::atomic<bool> abandoned_{false};
+  std::mutex mutex_;  // of the memory
+  std::vector<Buffer> memory_;
 };
 
 /// A `Transport` between threads of one process.
@@ -76,6 +81,14 @@ class ThreadTransport {
   LinkCost link() const { return {3e-7, 4e-10, 4e-10}; }
 
   ThreadNetwork::Limit limit() const { return network_->limit_; }
+
+  /// Zeros for all ranks, which live as long as the network; see `common_memory`.
+  float* memory(long floats) {
+    const std::lock_guard lock(network_->mutex_);
+    return network_->memory_.emplace_back(floats).data();
+  }
+  static long place_of(const float* data) { return reinterpret_cast<std::intptr_t>(data); }
+  static float* at(long place) { return reinterpret_cast<float*>(static_cast<std::intptr_t>(place)); }
 
   void send(int to, const float* data, long floats, MessageLabel label) {
     ThreadNetwork::Box& box = network_->box(rank_, to);

@@ -227,7 +227,7 @@ template <class Strategy, class Instead = Nothing>
 struct DirectBetweenRanks : Instead {
   using Instead::Instead;
   static_assert(never<Strategy>,
-                "Direct and Hogwild use the memory of other replicas, which ranks cannot: take AllReduce, Ring or "
+                "Direct uses the memory of other replicas, which ranks cannot: take AllReduce, Ring or "
                 "ParameterServer for Distributed");
 };
 template <class Policy, class Instead = Nothing>
@@ -255,8 +255,15 @@ struct RanksOfReplicas : Instead {
   using Instead::Instead;
   static_assert(
       never<Policy>,
-      "ParameterServer, LocalSgd and ShardedOptimizer are for ranks of one device each: leave DataParallel out "
-      "of Distributed, or take AllReduce or Ring");
+      "ParameterServer, LocalSgd, ShardedOptimizer and Hogwild are for ranks of one device each: leave DataParallel "
+      "out of Distributed, or take AllReduce or Ring");
+};
+template <class Strategy, class Instead = Nothing>
+struct NoCommonMemory : Instead {
+  using Instead::Instead;
+  static_assert(never<Strategy>,
+                "Hogwild needs parameters that all read and write: between processes of one machine take "
+                "Distributed<SharedMemory>, between machines ParameterServer<Sharded, Asynchronous>");
 };
 template <class Policy, class Instead = Nothing>
 struct RanksOnly : Instead {

@@ -6,17 +6,20 @@
 
 #include <array>
 #include <atomic>
+#include <tenet/comm/common_memory.hpp>
 #include <tenet/core/buffer.hpp>
 #include <tenet/exec/sparse_tables.hpp>
 #include <tenet/parallel/replicas.hpp>
 #include <tenet/parallel/synchronisation.hpp>
 
-/// Replicas that update common parameters without waiting for each other: the synchronisation `Hogwild`. Not part of
-/// tenet/tenet.hpp.
+/// Replicas, or processes of one machine, that update common parameters without waiting for each other: the
+/// synchronisation `Hogwild`. Not part of tenet/tenet.hpp.
 namespace tenet {
 
-template <class Program, class Device, int samples>
+template <class Program, class Group, int samples>
 class HogwildExecution;
+template <class Program, int samples, SharesMemory T>
+class HogwildRankExecution;
 
 /// A batch is cut into parts of so many samples. Replicas take one after the other, whoever is free; each computes the
 /// gradient of a part with the parameters as it finds them, and updates them at once. Updates of others in between are
@@ -29,8 +32,12 @@ struct Hogwild {
   static constexpr const char* name = "Hogwild!";
   static constexpr bool sends_buckets = false;
   static constexpr int samples_of_update = Samples;
+  template <class T>
+  static constexpr bool works_between = SharesMemory<T>;
   template <class Program, class Device>
-  using StepOfReplicas = HogwildExecution<Program, Device, Samples>;
+  using StepOfReplicas = HogwildExecution<Program, Replicas<Device, typename Program::Kernels>, Samples>;
+  template <class Program, class Device, long, class T, class Cut>
+  using StepOfRank = HogwildRankExecution<Program, Samples, T>;
 };
 
 /// Numbers that several threads read and write at the same time. Each is a whole number at any time, but nothing is
@@ -49,12 +56,11 @@ struct RelaxedAccess {
 
 /// A training step on replicas that share parameters without locks. The same interface as `Execution`. Results are
 /// means over all parts of the batch, each with the parameters that it met; running statistics are the first replica's,
-/// and the gradients that of its last part.
-template <class Program, class Device, int samples>
+/// and the gradients that of its last part. `Group` is a `Replicas`, or what behaves like one.
+template <class Program, class Group, int samples>
 class HogwildExecution {
  public:
   using Kernels = typename Program::Kernels;
-  using Group = Replicas<Device, Kernels>;
 
   explicit HogwildExecution(Group& replicas) : replicas_(&replicas), parts_(static_cast<std::size_t>(replicas.size())) {
     static_assert(Program::lowered.after_update > Program::lowered.first_update, "a training step");
@@ -182,6 +188,84 @@ class HogwildExecution {
   std::array<float, 4> results_{};
   float* shared_ = nullptr;
   std::uint64_t seed_ = 0;
+};
+
+namespace detail {
+
+/// A group of one replica, which is the caller.
+template <class Executor>
+struct OneReplica {
+  Executor* executor_of_one;
+
+  int size() const { return 1; }
+  Executor& executor(int = 0) { return *executor_of_one; }
+  template <class Task>
+  void run(Task&& task) {
+    task(0);
+  }
+  template <class Task>
+  void run_each(int, int tasks, const Task& task) {
+    for_each_task(*executor_of_one, tasks, task);
+  }
+};
+
+template <class Program>
+struct GroupOfRank {
+  OneReplica<typename Program::Kernels::Executor> group;
+};
+
+template <class Program, int samples>
+using HogwildOfRank = HogwildExecution<Program, OneReplica<typename Program::Kernels::Executor>, samples>;
+
+}  // namespace detail
+
+/// A training step of a rank that shares the parameters with the other ranks, as replicas do. They begin with those of
+/// rank 0. A rank takes its own steps, of its own samples; results and running statistics are its own.
+///
+/// The trainer's parameters are a copy, which is made anew by each step; of sparse tables by `synchronize`. The same
+/// interface as `Execution`. All ranks make one together, take at least one step or synchronise, and then as many as
+/// they like.
+template <class Program, int samples, SharesMemory T>
+class HogwildRankExecution : detail::GroupOfRank<Program>, public detail::HogwildOfRank<Program, samples> {
+ public:
+  using Wild = detail::HogwildOfRank<Program, samples>;
+
+  HogwildRankExecution(typename Program::Kernels::Executor& executor, T transport)
+      : detail::GroupOfRank<Program>{{&executor}}, Wild(this->group), transport_(std::move(transport)) {}
+
+  void bind(Arena arena, float* memory) {
+    if (arena == Arena::parameters)
+      own_ = memory;
+    else
+      Wild::bind(arena, memory);
+  }
+
+  void run(int batch) {
+    begin();
+    Wild::run(batch);
+    RelaxedAccess::load(common_, own_, Program::slots.dense_floats);
+  }
+
+  /// Waits until all ranks have come here; from then on all have the same parameters.
+  void synchronize() {
+    begin();
+    barrier(transport_, {"the parameters of all ranks", -1, ++meetings_});
+    RelaxedAccess::load(common_, own_, Program::slots.parameter_floats);
+    barrier(transport_, {"the parameters of all ranks", -2, meetings_});
+  }
+
+ private:
+  void begin() {
+    if (common_ != nullptr) return;
+    common_ = common_memory(transport_, Program::slots.parameter_floats, {"parameters", -1, 0});
+    if (transport_.rank() == 0) std::copy_n(own_, Program::slots.parameter_floats, common_);
+    barrier(transport_, {"parameters", -2, 0});
+    Wild::bind(Arena::parameters, common_);
+  }
+
+  T transport_;
+  float *own_ = nullptr, *common_ = nullptr;
+  long meetings_ = 0;
 };
 
 }  // namespace tenet

@@ -194,7 +194,8 @@ struct Policies {
   static constexpr bool has_ranks = requires { typename Strategy::World; };
   /// Whether ranks may have different parameters between two calls of `synchronize`.
   static constexpr bool ranks_differ =
-      has_ranks && (detail::HasServers<Synchronisation> || detail::AveragesParameters<Synchronisation>);
+      has_ranks && (detail::HasServers<Synchronisation> || detail::AveragesParameters<Synchronisation> ||
+                    detail::SharesWithoutLocks<Synchronisation>);
   /// Whether the trainer has the optimizer's state; else the synchronisation does, each rank its part.
   static constexpr bool has_states = !has_ranks || !detail::KeepsStates<Synchronisation>;
   /// Whether a rank, or replica, has a part of the gradient after a step, so that parts have to be brought together.
@@ -248,6 +249,8 @@ struct Policies {
       return std::type_identity<mistake::RanksOnly<Synchronisation, Instead>>{};
     else if constexpr (has_ranks && !sends_buckets() && !ranks_differ)
       return std::type_identity<mistake::DirectBetweenRanks<Strategy, Instead>>{};
+    else if constexpr (!ranks_share_memory())
+      return std::type_identity<mistake::NoCommonMemory<Strategy, Instead>>{};
     else if constexpr (detail::SharesWithoutLocks<Synchronisation> && detail::is_cut<Shards>)
       return std::type_identity<mistake::ShardsOfHogwild<Shards, Instead>>{};
     else if constexpr (Shards::in_all > 0 && !can_be_reproduced())
@@ -260,6 +263,14 @@ struct Policies {
   static constexpr bool serves_replicas() {
     if constexpr (detail::HasServers<Synchronisation> && !has_ranks)
       return Synchronisation::in_rounds && Synchronisation::Place::least_replicas <= Strategy::replicas;
+    else
+      return true;
+  }
+
+  /// Whether the ranks' transport has what the synchronisation needs.
+  static constexpr bool ranks_share_memory() {
+    if constexpr (has_ranks && detail::SharesWithoutLocks<Synchronisation>)
+      return Synchronisation::template works_between<decltype(Strategy::World::connect())>;
     else
       return true;
   }
