@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/core/timeline.hpp>
 #include <tenet/exec/buckets.hpp>
 #include <tenet/exec/device_queue.hpp>
 #include <tenet/parallel/synchronisation.hpp>
@@ -28,7 +29,7 @@ class GradientExchange {
     sum_ = static_cast<float>(samples);
     queue_.submit([this] {
       const float own = sum_;
-      Synchronisation::reduce(transport_, &sum_, 1, samples_label(), 1);
+      add_up(&sum_, 1, samples_label(), 1);
       weight_ = own / sum_;
     });
   }
@@ -38,7 +39,8 @@ class GradientExchange {
   float begin_and_count(int samples) {
     begin(1);
     sum_ = static_cast<float>(samples);
-    Synchronisation::reduce(transport_, &sum_, 1, samples_label(), 1);
+    const auto span = open_wait("other ranks");
+    add_up(&sum_, 1, samples_label(), 1);
     return sum_;
   }
 
@@ -59,6 +61,7 @@ class GradientExchange {
       }
       throw;
     }
+    const auto span = open_wait("gradients");
     queue_.synchronize();
   }
 
@@ -69,13 +72,16 @@ class GradientExchange {
 
   /// The weighted mean of a few numbers over all ranks, behind `run`.
   void average(float* numbers, long count) {
-    Synchronisation::reduce(transport_, numbers, count, MessageLabel{"results", -2, step_}, weight_);
+    const auto span = open_wait("other ranks");
+    add_up(numbers, count, {"results", -2, step_}, weight_);
   }
   /// What rank 0 has in an arena, for all ranks.
   void share_arena(const std::array<float*, 8>& bound, Arena arena, long floats, const char* what) {
-    if (floats > 0)
-      broadcast(transport_, 0, bound[static_cast<std::size_t>(arena)], floats,
-                MessageLabel{what, -3 - static_cast<int>(arena), step_});
+    if (floats <= 0) return;
+    const MessageLabel label{what, -3 - static_cast<int>(arena), step_};
+    const auto waiting = open_wait("other ranks");
+    const auto span = open_collective(floats, label);
+    broadcast(transport_, 0, bound[static_cast<std::size_t>(arena)], floats, label);
   }
 
  private:
@@ -84,8 +90,26 @@ class GradientExchange {
   void reduce(int b) {
     const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
     prepare_(prepare_context_, bucket.first, bucket.floats);
-    Synchronisation::reduce(transport_, gradients_ + bucket.first, bucket.floats, MessageLabel{"bucket", b, step_},
-                            weight_);
+    add_up(gradients_ + bucket.first, bucket.floats, {"bucket", b, step_}, weight_);
+  }
+  void add_up(float* numbers, long count, MessageLabel label, float weight) {
+    const auto span = open_collective(count, label);
+    Synchronisation::reduce(transport_, numbers, count, label, weight);
+  }
+
+  // In a timeline: what the ranks do together in the row of the transport, waiting for it in that of the device.
+  auto open_collective(long floats, const MessageLabel& label) {
+    return open_span(transport_, {.name = label.what,
+                                  .number = label.number,
+                                  .step = label.step,
+                                  .bytes = 4 * floats,
+                                  .kind = SpanKind::collective});
+  }
+  auto open_wait(const char* what) {
+    if constexpr (HasTimelineRow<T>)
+      return open_span(transport_.device(), {.name = what, .step = step_, .kind = SpanKind::wait});
+    else
+      return NoSpan{};
   }
 
   T transport_;
