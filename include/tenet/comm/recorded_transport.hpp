@@ -37,7 +37,7 @@ class RecordedTransport {
   void receive(int from, long floats, MessageLabel label, Use&& use) {
     Span moved = message("receive", from, floats, label), waited = moved;
     waited.kind = SpanKind::wait;
-    waited.name = "a message";
+    waited.name = "a message of rank";
     waited.begin = timeline_now();
     transport_.receive(from, floats, label, [&](const float* part, long first, long count) {
       if (waited.end == 0) {

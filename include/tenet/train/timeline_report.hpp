@@ -296,10 +296,11 @@ class TimelineReport {
   }
   std::string name_of(const Span& span) const {
     if (const PlannedStep* const step = planned_step_of(span)) return step->name;
-    std::string name = span.kind == SpanKind::wait ? std::string("wait for ") + span.name : span.name;
+    std::string name = span.name;
+    if (span.kind == SpanKind::wait)
+      return "wait for " + name + (span.peer >= 0 ? " " + std::to_string(span.peer) : std::string());
     if (span.kind == SpanKind::message) name.append(" ").append(static_cast<const char*>(span.subject));
     if (span.kind == SpanKind::training_step) return name.append(" ").append(std::to_string(span.step));
-    if (span.kind == SpanKind::wait && span.peer >= 0) name.append(" of ").append(std::to_string(span.peer));
     if (span.number >= 0) name.append(" ").append(std::to_string(span.number));
     return name;
   }
