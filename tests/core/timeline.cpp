@@ -118,7 +118,7 @@ TEST_CASE("spans are copied whole while others are added", "[timeline]") {
   });
   long torn = 0, disordered = 0, most = 0;
   while (row.added() < 1000) std::this_thread::yield();
-  for (int look = 0; look < 2000; ++look) {
+  for (const std::int64_t end = timeline_now() + 200'000'000; timeline_now() < end;) {  // 0.2 s
     long last = -1;
     const std::vector<Span> spans = row.spans();
     most = std::max(most, static_cast<long>(spans.size()));

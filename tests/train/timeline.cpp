@@ -159,6 +159,21 @@ TEST_CASE("a recorded training computes the same bits", "[timeline]") {
       std::equal(plain.weights().parameters(), plain.weights().parameters() + floats, recorded.weights().parameters()));
 }
 
+TEST_CASE("the tag goes with the policies of the other axes", "[timeline]") {
+  const auto check = [](auto plain, auto recorded) {
+    take_steps(plain, 3);
+    take_steps(recorded, 3);
+    const long floats = Weights<WholeRows>::table.parameter_floats;
+    CHECK(std::equal(plain.weights().parameters(), plain.weights().parameters() + floats,
+                     recorded.weights().parameters()));
+    CHECK(trace::File(recorded.timeline().events().text()).of(0, 1, "training step").size() == 3);
+  };
+  check(Learner<Cpu<0, 2>, BFloat16>{}, Learner<Cpu<0, 2>, BFloat16, Timeline<>>{});
+  check(Learner<DirectConvolution, UpdateInBackward>{}, Learner<DirectConvolution, UpdateInBackward, Timeline<>>{});
+  check(Learner<Reference, MicroBatches<2>, MemoryBound<100'000>>{},
+        Learner<Reference, MicroBatches<2>, MemoryBound<100'000>, Timeline<>>{});
+}
+
 TEST_CASE("queued steps are recorded, and the report waits for them", "[timeline]") {
   Recorded trainer{{.learning_rate = 0.1f}, 0};
   const network::Samples<Recorded> samples(4);

@@ -137,7 +137,10 @@ TEST_CASE("a report of rows by hand", "[timeline_report]") {
         "  pass        measured us   planned us\n"
         "  forward            30.0         11.7\n"  // 2 of 12 parts of 70 us: costs are 10, 10, 10 + 4 · 20 and 10
         "  backward           30.0         52.5\n"
-        "  update             10.0          5.8\n");
+        "  update             10.0          5.8\n"
+        "  furthest from the plan: step2, measured 30.0 us, planned 52.5 us\n"
+        "  furthest from the plan: step0, measured 20.0 us, planned 5.8 us\n"
+        "  furthest from the plan: step1, measured 10.0 us, planned 5.8 us\n");
 
   const trace::File file(report.events().text());
   CHECK(file.rows.at({0, 2}) == "communication \"x\"");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <optional>
@@ -109,7 +110,7 @@ class TimelineReport {
   std::string text() const {
     std::string result;
     const auto line = [&](const char* format, auto... values) {
-      char text[256];
+      char text[512];
       std::snprintf(text, sizeof text, format, values...);
       result += text;
     };
@@ -132,10 +133,12 @@ class TimelineReport {
       for (const Pass pass : {Pass::forward, Pass::backward, Pass::update}) {
         double expected = 0;
         for (const PlannedSpan& span : step->plan.steps)
-          if (step->program->steps[static_cast<std::size_t>(span.index)].pass == pass)
-            expected += span.end - span.begin;
+          if (step->step_of(span.index).pass == pass) expected += span.end - span.begin;
         line("  %-10s %12.1f %12.1f\n", tenet::name_of(pass), 1e6 * computing(*step, pass), 1e6 * expected);
       }
+      for (const Difference& found : furthest_from_plan(*step, 3))
+        line("  furthest from the plan: %s, measured %.1f us, planned %.1f us\n",
+             step->step_of(found.index).name.c_str(), 1e6 * found.measured, 1e6 * found.planned);
     }
     return result;
   }
@@ -174,6 +177,13 @@ class TimelineReport {
     Span span;
     const PlannedSteps* program = nullptr;
     PlannedSchedule plan{};  ///< with the lengths that make it compute as long as was measured
+
+    const PlannedStep& step_of(int index) const { return program->steps[static_cast<std::size_t>(index)]; }
+  };
+  /// Of a step, in seconds.
+  struct Difference {
+    int index = 0;
+    double measured = 0, planned = 0;
   };
 
   static double seconds(std::int64_t nanoseconds) { return 1e-9 * static_cast<double>(nanoseconds); }
@@ -189,17 +199,38 @@ class TimelineReport {
   std::span<const RecordedRow> planned_rows(const PlannedSteps& program) const {
     return std::span(rows_).first(std::min(program.devices > 1 ? devices_ : 1, rows_.size()));
   }
-  double computing(const MeasuredStep& step, std::optional<Pass> pass = {}) const {
-    std::int64_t sum = 0;
+  /// Calls function(index of the step, seconds) for each step of that training step.
+  template <class Function>
+  void for_each_step(const MeasuredStep& step, Function function) const {
     for (const RecordedRow& row : planned_rows(*step.program))
       for (const Span& span : row.spans) {
         if (span.begin < step.span.begin || span.end > step.span.end) continue;
         if (span.kind != SpanKind::step && span.kind != SpanKind::update) continue;
         const int index = step.program->index_of(span.subject);
-        if (index >= 0 && (!pass || step.program->steps[static_cast<std::size_t>(index)].pass == *pass))
-          sum += span.end - span.begin;
+        if (index >= 0) function(index, seconds(span.end - span.begin));
       }
-    return seconds(sum);
+  }
+  double computing(const MeasuredStep& step, std::optional<Pass> pass = {}) const {
+    double sum = 0;
+    for_each_step(step, [&](int index, double measured) {
+      if (!pass || step.step_of(index).pass == *pass) sum += measured;
+    });
+    return sum;
+  }
+  /// The steps of which most seconds lie between what was measured and what was planned. Not those of the update, which
+  /// may run by parts of the parameters.
+  std::vector<Difference> furthest_from_plan(const MeasuredStep& step, std::size_t most) const {
+    std::vector<Difference> all(step.program->steps.size());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].index = static_cast<int>(i);
+    for_each_step(step, [&](int index, double measured) { all[static_cast<std::size_t>(index)].measured += measured; });
+    for (const PlannedSpan& span : step.plan.steps)
+      all[static_cast<std::size_t>(span.index)].planned += span.end - span.begin;
+    std::erase_if(all, [&](const Difference& one) { return step.step_of(one.index).pass == Pass::update; });
+    std::stable_sort(all.begin(), all.end(), [](const Difference& a, const Difference& b) {
+      return std::abs(a.measured - a.planned) > std::abs(b.measured - b.planned);
+    });
+    if (all.size() > most) all.resize(most);
+    return all;
   }
 
   std::optional<MeasuredStep> median_step() const {
