@@ -61,7 +61,7 @@ TEST_CASE("rows stay where they are, and know their recorder", "[timeline]") {
   for (int i = 0; i < 50; ++i) rows.push_back(&recorder.add_row(std::to_string(i)));
   REQUIRE(recorder.rows().size() == 50);
   for (std::size_t i = 0; i < 50; ++i) {
-    CHECK(&recorder.rows()[i] == rows[i]);
+    CHECK(recorder.rows()[i].get() == rows[i]);
     CHECK(rows[i]->name() == std::to_string(i));
     CHECK(&rows[i]->recorder() == &recorder);
   }

@@ -181,6 +181,22 @@ TEST_CASE("queued steps are recorded, and the report waits for them", "[timeline
   CHECK(trace::File(trainer.timeline().events().text()).of(0, 1, "training step").size() == 10);
 }
 
+TEST_CASE("a report is a copy", "[timeline]") {
+  std::optional<TimelineReport> report;
+  std::string before;
+  {
+    Recorded trainer{{.learning_rate = 0.1f}, 0};
+    take_steps(trainer, 2);
+    report.emplace(trainer.timeline());
+    before = report->events().text();
+    take_steps(trainer, 2);
+    const network::Samples<Recorded> samples(4);
+    trainer.predict(samples.inputs.data(), 4);  // another program
+    CHECK(report->events().text() == before);
+  }
+  CHECK(report->events().text() == before);
+}
+
 TEST_CASE("without a step there is nothing to show", "[timeline]") {
   const Recorded trainer{{.learning_rate = 0.1f}, 0};
   const auto report = trainer.timeline();

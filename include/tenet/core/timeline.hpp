@@ -5,8 +5,7 @@
 #include <bit>
 #include <chrono>
 #include <cstdint>
-#include <deque>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -119,13 +118,15 @@ class TimelineRecorder {
   TimelineRecorder& operator=(const TimelineRecorder&) = delete;
 
   TimelineRow& add_row(std::string name) {
-    const std::lock_guard lock(mutex_);  // replicas add theirs at the same time
-    return rows_.emplace_back(*this, std::move(name), capacity_);
+    auto row = std::make_unique<TimelineRow>(*this, std::move(name), capacity_);
+    const Lock lock(locked_);  // replicas add theirs at the same time
+    return *rows_.emplace_back(std::move(row));
   }
-  const std::deque<TimelineRow>& rows() const { return rows_; }
+  /// To be asked for when no row is added.
+  const std::vector<std::unique_ptr<TimelineRow>>& rows() const { return rows_; }
 
   void describe_link(const TimelineLink& link) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(locked_);
     link_ = link;
   }
   const TimelineLink& link() const { return link_; }
@@ -138,10 +139,22 @@ class TimelineRecorder {
   int ranks() const { return ranks_; }
 
  private:
+  /// For moments, and seldom: <mutex> would be in every program.
+  struct Lock {
+    std::atomic_flag& flag;
+    explicit Lock(std::atomic_flag& of) : flag(of) {
+      while (flag.test_and_set(std::memory_order_acquire)) flag.wait(true, std::memory_order_relaxed);
+    }
+    ~Lock() {
+      flag.clear(std::memory_order_release);
+      flag.notify_one();
+    }
+  };
+
   int capacity_, rank_ = 0, ranks_ = 1;
   TimelineLink link_;
-  std::mutex mutex_;
-  std::deque<TimelineRow> rows_;
+  std::atomic_flag locked_;
+  std::vector<std::unique_ptr<TimelineRow>> rows_;
 };
 
 /// What has a row in which its work is recorded; without the policy `Timeline` nothing has one. It may be null.

@@ -81,7 +81,7 @@ inline std::vector<RecordedPass> passes_of(const RecordedRow& row, std::span<con
   return result;
 }
 
-/// A training's timeline, as it was when this was made; to be used while the trainer lives.
+/// A training's timeline, as it was when this was made: a copy, which may outlive the trainer.
 ///
 ///     trainer.timeline().write("trace.json");      // to be opened by ui.perfetto.dev
 ///     std::puts(trainer.timeline().text().c_str());
@@ -89,14 +89,14 @@ class TimelineReport {
  public:
   /// The first `devices` rows are those of devices.
   TimelineReport(const TimelineRecorder& recorder, std::span<const PlannedSteps> programs, std::size_t devices)
-      : programs_(programs),
+      : programs_(programs.begin(), programs.end()),
         devices_(devices),
         link_(recorder.link()),
         rank_(recorder.rank()),
         ranks_(recorder.ranks()) {
-    for (const TimelineRow& row : recorder.rows()) {
-      rows_.push_back({row.name(), 0, row.spans()});
-      rows_.back().added = row.added();
+    for (const auto& row : recorder.rows()) {
+      rows_.push_back({row->name(), 0, row->spans()});
+      rows_.back().added = row->added();
     }
   }
 
@@ -350,7 +350,7 @@ class TimelineReport {
     return result;
   }
 
-  std::span<const PlannedSteps> programs_;
+  std::vector<PlannedSteps> programs_;
   std::size_t devices_;
   TimelineLink link_;
   int rank_, ranks_;

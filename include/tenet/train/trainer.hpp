@@ -255,8 +255,8 @@ struct TrainerOf {
   /// The graph of the training step in Graphviz' language.
   static std::string graph() { return dot_of<Net, Training>(); }
 
-  /// What has run when, and what was planned: to be written as a file for Perfetto, or as a text. Good until the next
-  /// step; see `Timeline`.
+  /// What has run when, and what was planned: to be written as a file for Perfetto, or as a text. It waits for queued
+  /// steps; see `Timeline`.
   auto timeline() const {
     static_assert(records, "timeline(): nothing is recorded without the policy Timeline<> (tenet/train/timeline.hpp)");
     if constexpr (records)
