@@ -110,10 +110,11 @@ TEST_CASE("waiting for batches is recorded", "[timeline]") {
   options.epochs = 2;
   options.progress = nullptr;
   trainer.fit(DataLoader{data, {.batch_size = 10}}, options);
+  trainer.evaluate(DataLoader{data, {.batch_size = 10}});
   const trace::File file = trace::File(trainer.timeline().events().text());
   const auto waits = file.of(0, 1, "wait"), training = file.of(0, 1, "training step");
   REQUIRE(training.size() == 6);
-  REQUIRE(waits.size() == 6);
+  REQUIRE(waits.size() == 6 + 3);
   for (std::size_t i = 0; i < 6; ++i) {
     CHECK(waits[i].name == "wait for a batch");
     CHECK(waits[i].end() <= training[i].begin);

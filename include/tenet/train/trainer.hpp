@@ -152,7 +152,7 @@ struct TrainerOf {
       ~Reset() { factor = 1.0f; }
     } reset{state().factor};
     Progress progress(options.progress, options.epochs, loader.size());
-    RepeatedSpan waiting(executor(), {.name = "a batch", .kind = SpanKind::wait});
+    RepeatedSpan waiting(state_->devices.executor(), {.name = "a batch", .kind = SpanKind::wait});
     long step = 0;
     for (int epoch = 0; epoch < options.epochs && !report.interrupted; ++epoch) {
       const auto begin = std::chrono::steady_clock::now();
@@ -195,7 +195,10 @@ struct TrainerOf {
     detail::check_layout(loader.layout(), Input::info, Target::info);
     Evaluation total{0, 0, 0};
     auto& execution = prepared<Evaluating>(state(), &State::evaluating);
+    RepeatedSpan waiting(state_->devices.executor(), {.name = "a batch", .kind = SpanKind::wait});
+    waiting.begin();
     for (const Batch& batch : loader.epoch(0)) {
+      waiting.end();
       const auto* const targets = static_cast<const TargetElement*>(batch.target);
       check(targets, batch.size);
       give(execution, batch.input, targets);
@@ -204,6 +207,7 @@ struct TrainerOf {
       total.loss += static_cast<double>(result.loss) * batch.size;
       total.accuracy += static_cast<double>(result.accuracy) * batch.size;
       total.samples += batch.size;
+      waiting.begin();
     }
     total.loss /= static_cast<double>(total.samples);
     total.accuracy /= static_cast<double>(total.samples);
