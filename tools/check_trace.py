@@ -61,7 +61,8 @@ def main() -> int:
     faults = faults_of(events)
     print(*faults[:20], sep="\n", end="\n" if faults else "")
     kinds = collections.Counter(event["cat"] for event in events if event["ph"] in "Xb")
-    print(f"{path}: {len(events)} events, {len(faults)} faults; " + ", ".join(f"{n} {k}" for k, n in sorted(kinds.items())))
+    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    print(f"{path}: {len(events)} events, {len(faults)} faults; {counts}")
     return 1 if faults or not kinds else 0
 
 

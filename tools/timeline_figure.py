@@ -5,8 +5,8 @@ import html
 import json
 import sys
 
-COLOURS = {"forward": "#7fb2e5", "backward": "#f0a56b", "update": "#9ccc8f", "collective": "#c79ad6", "message": "#e3c9ec",
-           "wait": "#e6e6e6"}
+COLOURS = {"forward": "#7fb2e5", "backward": "#f0a56b", "update": "#9ccc8f", "collective": "#c79ad6",
+           "message": "#e3c9ec", "wait": "#e6e6e6"}
 LEFT, RIGHT, ROW, GAP = 190, 970, 26, 14
 
 
@@ -49,7 +49,8 @@ def main() -> int:
             inside = 5 if rows[row].startswith("communication") and event["cat"] != "collective" else 0
             title = f'{event["name"]}: {event["dur"]:.1f} us'
             parts.append(f'<rect x="{x:.2f}" y="{y + inside}" width="{width:.2f}" height="{ROW - 4 - 2 * inside}" '
-                         f'fill="{colour(event)}" stroke="#ffffff" stroke-width="0.3"><title>{html.escape(title)}</title></rect>')
+                         f'fill="{colour(event)}" stroke="#ffffff" stroke-width="0.3">'
+                         f'<title>{html.escape(title)}</title></rect>')
             if width > 6.2 * len(event["name"]) and inside == 0:
                 parts.append(text(x + width / 2, y + 15, event["name"], 10, "middle"))
         y += ROW
