@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <new>
+#include <tenet/train/timeline.hpp>
 
 #include "../../examples/models/lenet.hpp"
 #include "../support/gradient_check.hpp"
@@ -121,6 +122,11 @@ TEST_CASE("a step or a prediction allocates nothing after the first") {
   check_allocations<networks::Transformer, Tokens<12>, AdamW, 1>();
   check_allocations<networks::ConvTowers, Image<2, 6, 5>, Adam, 1, InterOpParallel<2>>();
   check_allocations<Bag, Tokens<12>, Adam, 2>();
+}
+
+TEST_CASE("a step that is recorded allocates nothing after the first, though its row is full") {
+  check_allocations<networks::Residual, Image<2, 6, 5>, Adam, 1, Timeline<40>>();
+  check_allocations<networks::Residual, Image<2, 6, 5>, Adam, 1, DataParallel<2>, Timeline<>>();
 }
 
 TEST_CASE("queued steps allocate nothing after the first") {

@@ -172,23 +172,33 @@ void all_reduce_by_doubling(T& transport, float* data, long floats, MessageLabel
   }
 }
 
+/// What the ways of `all_reduce` are expected to take between n ranks.
+struct AllReduceTimes {
+  double by_parts = 0;     ///< seconds; by halving for a power of two ranks, else by a ring
+  double by_doubling = 0;  ///< seconds
+  bool halves = false;     ///< a power of two ranks
+
+  constexpr AllReduceTimes(int n, long floats, const LinkCost& link) {
+    int rounds = 0;
+    while (1 << rounds < n) ++rounds;
+    halves = 1 << rounds == n;
+    const double m = static_cast<double>(floats), share = (n - 1.0) / n;
+    by_parts =
+        share * m * (2 * link.seconds_per_float + link.seconds_per_sum) + 2 * (halves ? rounds : n - 1) * link.seconds;
+    by_doubling = (halves ? rounds : rounds + 1) * (link.seconds + m * (link.seconds_per_float + link.seconds_per_sum));
+  }
+  constexpr double least() const { return by_doubling < by_parts ? by_doubling : by_parts; }
+};
+
 /// data = sum over r of weight_r · data_r on all ranks, in the way that takes least time by the link's cost. For a
 /// power of two ranks the order of sums is the tree, whatever the way.
 template <Transport T>
 void all_reduce(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
   const int n = transport.size();
-  const LinkCost link = transport.link();
-  int rounds = 0;
-  while (1 << rounds < n) ++rounds;
-  const bool halves = 1 << rounds == n;
-  const double m = static_cast<double>(floats), share = (n - 1.0) / n;
-  const double parts =
-      share * m * (2 * link.seconds_per_float + link.seconds_per_sum) + 2 * (halves ? rounds : n - 1) * link.seconds;
-  const double doubling =
-      (halves ? rounds : rounds + 1) * (link.seconds + m * (link.seconds_per_float + link.seconds_per_sum));
-  if (doubling <= parts)
+  const AllReduceTimes times(n, floats, transport.link());
+  if (times.by_doubling <= times.by_parts)
     all_reduce_by_doubling(transport, data, floats, label, weight);
-  else if (halves)
+  else if (times.halves)
     all_reduce_by_halving(transport, data, floats, label, weight);
   else
     all_reduce_by_ring(transport, data, floats, label, weight);

@@ -32,6 +32,11 @@ constexpr bool updates_by_elements() {
   return true;
 }
 
+/// What is recorded of the optimizer's steps where they run by parts of the parameters.
+template <class Program>
+inline constexpr Span update_span{
+    .name = "update", .subject = &Program::lowered.steps[Program::lowered.first_update], .kind = SpanKind::update};
+
 /// Calls task(i) for i from 0 to `tasks`, shared among the executor's workers if it has any.
 template <class Executor, class Task>
 void for_each_task(Executor& executor, int tasks, const Task& task) {

@@ -36,9 +36,12 @@ class SparseExecution : public Execution<Program, OneSampleNever> {
     tables_.find(*this, batch);
     this->run_steps(Program::lowered.prepared_steps, Program::lowered.first_update);
     this->prepare_update();
-    for_each_task(*executor_, static_cast<int>((dense + block - 1) / block),
-                  [&](int i) { this->update(i * block, std::min(dense, (i + 1) * block)); });
-    tables_.template update<PlainAccess>(*this, *executor_, parameters_, states_);
+    {
+      const auto span = open_span(*executor_, update_span<Program>);
+      for_each_task(*executor_, static_cast<int>((dense + block - 1) / block),
+                    [&](int i) { this->update(i * block, std::min(dense, (i + 1) * block)); });
+      tables_.template update<PlainAccess>(*this, *executor_, parameters_, states_);
+    }
     this->run_steps(Program::lowered.after_update, Program::lowered.used.steps);
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/core/timeline.hpp>
 #include <tenet/device/element.hpp>
 #include <tenet/exec/lower.hpp>
 
@@ -46,6 +47,8 @@ class StepRunner {
   using Tables = StepTables<Kernels>;
 
   static void run(Executor& executor, const Arenas& arenas, const Tables& tables) {
+    if constexpr (HasTimelineRow<Executor>)
+      if (executor.timeline_row != nullptr) return run_recorded(executor, arenas, tables);
     for (int s = 0; s < tables.step_count; ++s) run_step(executor, arenas, tables, tables.steps[s]);
   }
 
@@ -101,6 +104,18 @@ class StepRunner {
   }
 
  private:
+  /// One step begins when the one before it has ended: a look at the clock for each.
+  static void run_recorded(Executor& executor, const Arenas& arenas, const Tables& tables) {
+    std::int64_t begin = timeline_now();
+    for (int s = 0; s < tables.step_count; ++s) {
+      const Step<Kernels>& step = tables.steps[s];
+      run_step(executor, arenas, tables, step);
+      const std::int64_t end = timeline_now();
+      executor.timeline_row->add({.begin = begin, .end = end, .name = step.name, .subject = &step});
+      begin = end;
+    }
+  }
+
   static ElementRange prepare(const RegionCall& call, const Arenas& arenas, const Tables& tables,
                               ElementArguments& arguments) {
     return prepare(call, tables, arguments, arenas.batch, [&](const Place& place) { return arenas.writable(place); });

@@ -23,7 +23,9 @@ constexpr void backward(Context& context, int loss, int* adjoint, Reached&& reac
       wanted[j] = context.needs_gradient(context.operands(i)[j]);
       any = any || wanted[j];
     }
-    if (any) operation->gradient(context, context.operands(i), i, wanted, adjoint);
+    if (!any) continue;
+    if constexpr (requires { context.return_to_layer_of(i); }) context.return_to_layer_of(i);
+    operation->gradient(context, context.operands(i), i, wanted, adjoint);
   }
 }
 

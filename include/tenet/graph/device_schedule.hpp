@@ -34,6 +34,39 @@ struct DeviceSchedule : Schedule<Nodes> {
   long end = 0;                  ///< when the last step ends
 };
 
+/// Floating point operations of the step with that head, for a batch.
+template <class G>
+constexpr long step_flops(const G& g, const Fusion<G::count>& fusion, int head, long batch) {
+  const auto of_region = [&](int root) {
+    long sum = 0;
+    for (int m = root < 0 ? -1 : fusion.first_member[root]; m >= 0; m = fusion.next_member[m])
+      sum += g.nodes[fusion.member[m]].operation->flops.at(batch);
+    return sum;
+  };
+  const auto& operation = *g.nodes[head].operation;
+  if (operation.kind == Kind::element) return of_region(head);
+  return operation.flops.at(batch) + of_region(operation.kind == Kind::reduction ? head : -1) +
+         of_region(fusion.epilogue[head]);
+}
+
+/// What the schedule takes the step with that head to cost, for a batch: see `StepCosts`. A value is read once.
+template <class G>
+constexpr long step_cost(const G& g, const Fusion<G::count>& fusion, int head, long batch) {
+  const auto moved = [&](int value) {
+    const TensorInfo& type = *g.nodes[value].type;
+    return StepCosts::moved_float * type.size() * (type.batched ? batch : 1);
+  };
+  long cost = StepCosts::step + step_flops(g, fusion, head, batch) + moved(head);
+  int seen[max_operands + 2 * max_region_inputs]{}, count = 0;
+  for_each_read(g, fusion, head, [&](int value, bool) {
+    for (int k = 0; k < count; ++k)
+      if (seen[k] == value) return;
+    seen[count++] = value;
+    cost += moved(value);
+  });
+  return cost;
+}
+
 namespace detail {
 
 /// List scheduling: of the steps whose inputs are there, the one that can begin first comes next, where it can begin
@@ -61,20 +94,7 @@ struct DevicePass {
 
   constexpr bool computed(int value) const { return g.nodes[value].operation != nullptr; }
   static constexpr long at(const TensorInfo& type) { return type.size() * (type.batched ? StepCosts::batch : 1); }
-
-  constexpr long flops_of(int s) const {
-    const int head = given.head[s];
-    const auto of_region = [&](int root) {
-      long sum = 0;
-      for (int m = root < 0 ? -1 : fusion.first_member[root]; m >= 0; m = fusion.next_member[m])
-        sum += g.nodes[fusion.member[m]].operation->flops.at(StepCosts::batch);
-      return sum;
-    };
-    const auto& operation = *g.nodes[head].operation;
-    if (operation.kind == Kind::element) return of_region(head);
-    return operation.flops.at(StepCosts::batch) + of_region(operation.kind == Kind::reduction ? head : -1) +
-           of_region(fusion.epilogue[head]);
-  }
+  constexpr long flops_of(int s) const { return step_flops(g, fusion, given.head[s], StepCosts::batch); }
 
   constexpr void add_edge(int from, int to) {
     next_edge[edges] = first_edge[from];
@@ -94,11 +114,10 @@ struct DevicePass {
     while (gradients < n && g.nodes[gradients].source != Source::gradients) ++gradients;
     while (first_update < given.count && given.head[first_update] < gradients) ++first_update;
     for (int s = 0; s < first_update; ++s) {
-      cost[s] = StepCosts::step + flops_of(s);
+      cost[s] = step_cost(g, fusion, given.head[s], StepCosts::batch);
       for_each_read(g, fusion, given.head[s], [&](int value, bool) {
         if (read[value] == s + 1) return;
         read[value] = s + 1;
-        cost[s] += StepCosts::moved_float * at(*g.nodes[value].type);
         if (!computed(value)) {
           if (writer[value] > s + 1 && writer[value] <= first_update) add_edge(s, writer[value] - 1);
         } else if (const int from = given.step[value]; from >= given.prepared && from != s && needed[from] <= s) {
@@ -107,7 +126,6 @@ struct DevicePass {
         }
       });
       results[s] = at(*g.nodes[given.head[s]].type);
-      cost[s] += StepCosts::moved_float * results[s];
     }
   }
 

@@ -91,6 +91,8 @@ class Tracer {
     last_slot_ = slot;
     last_line_ = line;
   }
+  /// What comes now belongs to the layer of that node: its gradients do.
+  constexpr void return_to_layer_of(int node) { last_slot_ = nodes_[node].layer; }
   constexpr void record(MistakeRecord mistake) {
     if (mistake_.kind != Mistake::none) return;  // the first one; what follows may be its consequence
     if (mistake.slot < 0) mistake.slot = last_slot_;

@@ -223,6 +223,13 @@ struct ShardsOfParts : Instead {
                 "the devices of InterOpParallel run each batch whole, and give the bits of one device: leave "
                 "MicroBatches or Reproducible out, or take DataParallel");
 };
+template <class OneSample, class Instead = Nothing>
+struct TimelineOfOneSample : Instead {
+  using Instead::Instead;
+  static_assert(never<OneSample>,
+                "Timeline records step by step, but a program for a batch of one is a single function: leave "
+                "OneSampleAlways or OneSampleIfSmall out");
+};
 template <class Strategy, class Instead = Nothing>
 struct DirectBetweenRanks : Instead {
   using Instead::Instead;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/core/timeline.hpp>
 #include <tenet/exec/buckets.hpp>
 #include <tenet/exec/device_queue.hpp>
 #include <tenet/parallel/synchronisation.hpp>
@@ -22,6 +23,7 @@ class GradientExchange {
     ++step_;
     weight_ = weight;
   }
+
   /// Runs the program until its gradients are the sum over all ranks of weight · gradient: `execution` has begun with
   /// this rank's samples. Null: it has none; its weight is 0. prepare(first, floats) is called with a part of the
   /// gradients before it is sent.
@@ -39,6 +41,7 @@ class GradientExchange {
       }
       throw;
     }
+    const auto span = open_wait("gradients");
     queue_.synchronize();
   }
 
@@ -56,10 +59,13 @@ class GradientExchange {
       make(b);
       queue_.submit([this, memory, what, b] {
         const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
-        all_gather(transport_, memory + bucket.first, bucket.floats, MessageLabel{what, b, step_});
+        const MessageLabel label{what, b, step_};
+        const auto span = open_collective(bucket.floats, label);
+        all_gather(transport_, memory + bucket.first, bucket.floats, label);
         if (b == 0) transport_.finish();
       });
     }
+    const auto span = open_wait(what);
     queue_.synchronize();
   }
 
@@ -79,8 +85,10 @@ class GradientExchange {
   /// Behind them: results that are one number become means over all ranks, running statistics those of rank 0.
   template <class Passes>
   void end(Passes& passes) {
-    Synchronisation::reduce(transport_, passes.numbers().data(), Program::result_count,
-                            MessageLabel{"results", -2, step_}, weight_);
+    {
+      const auto span = open_wait("other ranks");
+      add_up(passes.numbers().data(), Program::result_count, {"results", -2, step_}, weight_);
+    }
     if constexpr (Program::writes_buffers)
       share_arena(passes, Arena::buffers, Program::slots.buffer_floats, "running statistics");
   }
@@ -95,7 +103,7 @@ class GradientExchange {
     sum_ = static_cast<float>(samples);
     queue_.submit([this] {
       const float own = sum_;
-      Synchronisation::reduce(transport_, &sum_, 1, samples_label(), 1);
+      add_up(&sum_, 1, samples_label(), 1);
       weight_ = own / sum_;
     });
   }
@@ -104,25 +112,50 @@ class GradientExchange {
   float begin_and_count(int samples) {
     begin(1);
     sum_ = static_cast<float>(samples);
-    Synchronisation::reduce(transport_, &sum_, 1, samples_label(), 1);
+    const auto span = open_wait("other ranks");
+    add_up(&sum_, 1, samples_label(), 1);
     return sum_;
   }
 
   /// What rank 0 has in an arena, for all ranks.
   template <class Passes>
   void share_arena(Passes& passes, Arena arena, long floats, const char* what) {
-    if (floats > 0)
-      broadcast(transport_, 0, passes.memory(arena), floats, MessageLabel{what, -3 - static_cast<int>(arena), step_});
+    if (floats <= 0) return;
+    const MessageLabel label{what, -3 - static_cast<int>(arena), step_};
+    const auto waiting = open_wait("other ranks");
+    const auto span = open_collective(floats, label);
+    broadcast(transport_, 0, passes.memory(arena), floats, label);
   }
 
   void reduce(int b) {
     const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
     prepare_(prepare_context_, bucket.first, bucket.floats);
     const MessageLabel label{"bucket", b, step_};
-    if constexpr (detail::ScattersGradients<Synchronisation>)
+    if constexpr (detail::ScattersGradients<Synchronisation>) {
+      const auto span = open_collective(bucket.floats, label);
       reduce_scatter(transport_, gradients_ + bucket.first, bucket.floats, label, weight_);
+    } else {
+      add_up(gradients_ + bucket.first, bucket.floats, label, weight_);
+    }
+  }
+  void add_up(float* numbers, long count, MessageLabel label, float weight) {
+    const auto span = open_collective(count, label);
+    Synchronisation::reduce(transport_, numbers, count, label, weight);
+  }
+
+  // In a timeline: what the ranks do together in the row of the transport, waiting for it in that of the device.
+  auto open_collective(long floats, const MessageLabel& label) {
+    return open_span(transport_, {.name = label.what,
+                                  .number = label.number,
+                                  .step = label.step,
+                                  .bytes = 4 * floats,
+                                  .kind = SpanKind::collective});
+  }
+  auto open_wait(const char* what) {
+    if constexpr (HasTimelineRow<T>)
+      return open_span(transport_.device(), {.name = what, .step = step_, .kind = SpanKind::wait});
     else
-      Synchronisation::reduce(transport_, gradients_ + bucket.first, bucket.floats, label, weight_);
+      return NoSpan{};
   }
 
   T transport_;

@@ -168,15 +168,18 @@ class HogwildExecution {
     }
     execution.run_steps(Program::lowered.prepared_steps, Program::lowered.first_update);
     execution.prepare_update();
-    for_blocks([&](long from, long floats) {
-      float before[block], now[block];
-      RelaxedAccess::load(shared_ + from, before, floats);
-      std::copy_n(before, floats, now);
-      execution.update(now, gradients + from, Program::state_count > 0 ? states + from : nullptr, floats);
-      RelaxedAccess::store(before, now, shared_ + from, floats);
-    });
-    if constexpr (Program::slots.table_count > 0)
-      part.tables.template update<RelaxedAccess>(execution, replicas_->executor(r), shared_, states);
+    {
+      const auto span = open_span(replicas_->executor(r), update_span<Program>);
+      for_blocks([&](long from, long floats) {
+        float before[block], now[block];
+        RelaxedAccess::load(shared_ + from, before, floats);
+        std::copy_n(before, floats, now);
+        execution.update(now, gradients + from, Program::state_count > 0 ? states + from : nullptr, floats);
+        RelaxedAccess::store(before, now, shared_ + from, floats);
+      });
+      if constexpr (Program::slots.table_count > 0)
+        part.tables.template update<RelaxedAccess>(execution, replicas_->executor(r), shared_, states);
+    }
     execution.run_steps(Program::lowered.after_update, Program::lowered.used.steps);
     for (int i = 0; i < Program::result_count; ++i)
       part.results[index(i)] += *execution.result(i) * static_cast<float>(count);

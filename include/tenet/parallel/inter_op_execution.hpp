@@ -78,6 +78,9 @@ class InterOpExecution {
 
   void wait_for(int device, const Wait& wait, long number) {
     const std::atomic<long>& ended = ended_[index(wait.device)].steps;
+    if (ended.load(std::memory_order_acquire) >= number) return;
+    const auto span =
+        open_span(devices_->executor(device), {.name = "device", .peer = wait.device, .kind = SpanKind::wait});
     const bool in_time = wait_until(
         [&] { return ended.load(std::memory_order_acquire) >= number || abandoned_.load(std::memory_order_relaxed); },
         Barrier::usual_limit);
@@ -92,6 +95,7 @@ class InterOpExecution {
   void update(int device) {
     constexpr long block = 4096;
     const FloatRange part = part_of(Program::slots.parameter_floats, device, devices_->size());
+    const auto span = open_span(devices_->executor(device), update_span<Program>);
     devices_->run_each(device, static_cast<int>((part.count + block - 1) / block), [&](int task) {
       const long from = part.first + task * block;
       execution_.update(from, std::min(from + block, part.first + part.count));

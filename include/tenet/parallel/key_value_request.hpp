@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <string>
@@ -33,6 +34,10 @@ class KeyValueStore;
 namespace detail {
 
 enum class RequestKind { assign, push, pull };
+inline const char* name_of(RequestKind kind) {
+  constexpr const char* names[]{"assign", "push", "pull"};
+  return names[static_cast<int>(kind)];
+}
 
 /// What the threads of a store and those who wait for it share.
 struct StoreState {
@@ -70,13 +75,13 @@ struct Request {
   std::atomic<int> missing{nobody};  // for what a server says that it waits: a rank's push, or a first value
   std::string refusal{};             // written before `open`
   std::atomic<int> open{0};          // parts without an answer
+  std::int64_t begin = 0;            // `timeline_now()`, where requests are recorded
 
   std::string name() const {
-    const char* const what = kind == RequestKind::assign ? "assign" : kind == RequestKind::push ? "push" : "pull";
     std::string result = "rank ";
     return result.append(std::to_string(store->rank))
         .append(", ")
-        .append(what)
+        .append(name_of(kind))
         .append(" of key ")
         .append(std::to_string(key));
   }

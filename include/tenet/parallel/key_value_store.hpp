@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <mutex>
+#include <tenet/core/timeline.hpp>
 #include <tenet/parallel/key_value_shards.hpp>
 #include <thread>
 
@@ -186,6 +187,7 @@ class KeyValueStore {
     for (const detail::ServerPart& part : request->parts) request->asked.push_back(part.server);
     request->answered = std::vector<std::atomic<bool>>(request->parts.size());
     request->open = static_cast<int>(request->parts.size());
+    if constexpr (HasTimelineRow<T>) request->begin = timeline_now();
     state_->pending.fetch_add(1);
     const std::lock_guard lock(mutex_);
     long& pushes = pushes_of_[request->key];
@@ -404,8 +406,22 @@ class KeyValueStore {
     const std::shared_ptr<Request> request = std::move(slot.request);
     request->answered[slot.number] = true;
     slot.request = nullptr;
-    if (request->open.load(std::memory_order_relaxed) == 1) state_->pending.fetch_sub(1);
+    if (request->open.load(std::memory_order_relaxed) == 1) {
+      record(*request);
+      state_->pending.fetch_sub(1);
+    }
     request->open.fetch_sub(1, std::memory_order_release);
+  }
+
+  /// A request that is done, in the transport's row if it has one.
+  void record([[maybe_unused]] const Request& request) {
+    if constexpr (HasTimelineRow<T>)
+      transport_.timeline_row->add({.begin = request.begin,
+                                    .end = timeline_now(),
+                                    .name = detail::name_of(request.kind),
+                                    .number = request.key,
+                                    .bytes = 4 * request.floats,
+                                    .kind = SpanKind::request});
   }
 
   struct Pull {

@@ -91,6 +91,7 @@ class ReplicaPasses {
   template <class Task>
   void update(int replica, FloatRange parameters, Task task) {
     constexpr long block = 4096;
+    const auto span = open_span(replicas_->executor(replica), update_span<Program>);
     replicas_->run_each(replica, static_cast<int>((parameters.count + block - 1) / block), [&](int i) {
       const long from = parameters.first + i * block, to = std::min(from + block, parameters.first + parameters.count);
       task(from, to);

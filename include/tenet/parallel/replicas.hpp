@@ -55,7 +55,10 @@ class Replicas {
   }
 
   /// Where tasks of `run` wait for each other.
-  void meet(int replica, const char* where) { barrier_.arrive_and_wait(replica, where); }
+  void meet(int replica, const char* where) {
+    const auto span = open_span(executor(replica), {.name = where, .kind = SpanKind::wait});
+    barrier_.arrive_and_wait(replica, where);
+  }
 
  private:
   template <class Task>

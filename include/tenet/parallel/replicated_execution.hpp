@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/comm/recorded_transport.hpp>
 #include <tenet/comm/thread_transport.hpp>
 #include <tenet/parallel/gradient_exchange.hpp>
 #include <tenet/parallel/replica_passes.hpp>
@@ -25,7 +26,7 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
         network_(replicas.size()),
         exchanges_(index(replicas.size())) {
     if constexpr (exchanges)
-      replicas.run([&](int r) { exchanges_[index(r)] = std::make_unique<Exchange>(ThreadTransport(network_, r)); });
+      replicas.run([&](int r) { exchanges_[index(r)] = std::make_unique<Exchange>(transport(r)); });
   }
 
   /// Runs the program on all samples.
@@ -78,10 +79,22 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
   using One = typename Passes::One;
   static constexpr bool updates = Passes::Pass::updates;
 
+  /// Replica r's. Where its work is recorded, so are its messages.
+  auto transport(int r) {
+    ThreadTransport of_replica(network_, r);
+    if constexpr (HasTimelineRow<typename Program::Kernels::Executor>)
+      return RecordedTransport(of_replica, *this->replicas().executor(r).timeline_row,
+                               "communication of replica " + std::to_string(r));
+    else
+      return of_replica;
+  }
+  using TransportOfReplica = std::conditional_t<HasTimelineRow<typename Program::Kernels::Executor>,
+                                                RecordedTransport<ThreadTransport>, ThreadTransport>;
+
   struct NoExchange {};
   static constexpr bool exchanges = updates && Synchronisation::sends_buckets && !detail::HasServers<Synchronisation>;
   using Exchange =
-      std::conditional_t<exchanges, GradientExchange<Program, Synchronisation, bucket_bytes, ThreadTransport>,
+      std::conditional_t<exchanges, GradientExchange<Program, Synchronisation, bucket_bytes, TransportOfReplica>,
                          NoExchange>;
 
   static constexpr std::size_t index(int i) { return static_cast<std::size_t>(i); }

@@ -82,6 +82,7 @@ class ShardedOptimizerExecution : public ShardedPass<Program, Cut> {
   /// This rank's part of a bucket, shared among the device's workers.
   void update(int b) {
     constexpr long block = 4096;
+    const auto span = open_span(*executor_, update_span<Program>);
     const FloatRange own = exchange_.own_part(b);
     float *const parameters = this->memory(Arena::parameters) + own.first,
                  *const gradients = this->memory(Arena::gradients) + own.first,

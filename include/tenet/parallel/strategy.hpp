@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/comm/recorded_transport.hpp>
 #include <tenet/exec/sparse_execution.hpp>
 #include <tenet/parallel/distributed_execution.hpp>
 #include <tenet/parallel/hierarchical_execution.hpp>
@@ -111,11 +112,29 @@ struct StepOfRank<Program, Policies, T, Synchronisation> {
                                                     T, typename Policies::Shards>;
 };
 
+/// This rank's transport. Where the devices' work is recorded, so are its messages.
+template <class World, class Devices>
+auto connect(Devices& devices) {
+  if constexpr (HasTimelineRow<std::remove_reference_t<decltype(devices.executor())>>) {
+    auto transport = World::connect();
+    TimelineRow& device = *devices.executor().timeline_row;
+    device.recorder().describe_rank(transport.rank(), transport.size());
+    return RecordedTransport(std::move(transport), device, "communication");
+  } else {
+    return World::connect();
+  }
+}
+template <class World, class Devices>
+using Connection = decltype(connect<World>(std::declval<Devices&>()));
+
 /// A training step that needs the transport as well as the devices.
-template <class Program, class Policies, class T>
-struct DistributedStep : StepOfRank<Program, Policies, T>::type {
+template <class Program, class Policies>
+struct DistributedStep
+    : StepOfRank<Program, Policies, Connection<typename Policies::Strategy::World, typename Policies::Devices>>::type {
+  using Base = typename StepOfRank<Program, Policies,
+                                   Connection<typename Policies::Strategy::World, typename Policies::Devices>>::type;
   explicit DistributedStep(typename Policies::Devices& devices)
-      : StepOfRank<Program, Policies, T>::type(devices, Policies::Strategy::World::connect()) {}
+      : Base(devices, connect<typename Policies::Strategy::World>(devices)) {}
 };
 
 }  // namespace detail
@@ -141,7 +160,7 @@ struct Distributed {
   template <class Program, class Policies>
   using ExecutionOf =
       std::conditional_t<(Program::lowered.after_update > Program::lowered.first_update),
-                         detail::DistributedStep<Program, Policies, decltype(World::connect())>,
+                         detail::DistributedStep<Program, Policies>,
                          std::conditional_t<has_replicas, ReplicatedExecution<Program, typename Policies::Device>,
                                             Execution<Program, typename Policies::OneSample>>>;
 };

@@ -72,6 +72,15 @@ struct MemoryUnbounded {
   static constexpr long memory_bound = 0;
 };
 
+/// What runs is not recorded, and no code is there for it. The other policy of this axis, `Timeline`, is not part of
+/// tenet/tenet.hpp.
+struct NoTimeline {
+  static constexpr int spans_of_row = 0;
+  template <class Kernels>
+  using RecordedKernels = Kernels;
+  struct Recording {};
+};
+
 namespace detail {
 
 template <class T>
@@ -97,6 +106,8 @@ template <class T>
 concept ShardsPolicy = requires { T::of_worker; };
 template <class T>
 concept BucketPolicy = requires { T::bucket_bytes; };
+template <class T>
+concept TimelinePolicy = requires { T::spans_of_row; };
 
 /// What a tag is about.
 enum class Axis {
@@ -111,6 +122,7 @@ enum class Axis {
   synchronisation,
   shards,
   buckets,
+  timeline,
   unknown
 };
 template <class T>
@@ -125,6 +137,7 @@ inline constexpr Axis axis_of = is_tensor_type<T>          ? Axis::input
                                 : SynchronisationPolicy<T> ? Axis::synchronisation
                                 : ShardsPolicy<T>          ? Axis::shards
                                 : BucketPolicy<T>          ? Axis::buckets
+                                : TimelinePolicy<T>        ? Axis::timeline
                                                            : Axis::unknown;
 
 /// The first of the tags on an axis, or what is to be otherwise.
@@ -148,9 +161,9 @@ struct FindTwice<First, Rest...> : std::conditional_t<(false || ... || (axis_of<
 }  // namespace detail
 
 /// What a list of tags says: `Input`, `Device`, `Update`, `OneSample`, `Precision`, `Convolution`, `Memory`,
-/// `Strategy`, `Synchronisation`, `Shards` and `Buckets`; every tag has to be one of them, none may be given twice.
-/// `Kernels` are the device's in that precision. `explanation` has the struct that explains what is wrong with the
-/// tags, or void.
+/// `Strategy`, `Synchronisation`, `Shards`, `Buckets` and `Timeline`; every tag has to be one of them, none may be
+/// given twice. `Kernels` are the device's in that precision. `explanation` has the struct that explains what is wrong
+/// with the tags, or void.
 template <class... Tags>
 struct Policies {
   template <detail::Axis axis, class Otherwise>
@@ -159,7 +172,10 @@ struct Policies {
   using Input = On<detail::Axis::input, void>;
   using Device = On<detail::Axis::device, Cpu<>>;
   using Update = On<detail::Axis::update, UpdateAfterBackward>;
-  using OneSample = On<detail::Axis::one_sample, OneSampleIfSmall>;
+  using Timeline = On<detail::Axis::timeline, NoTimeline>;
+  /// Whether what runs is recorded: step by step, where a program for a batch of one is a single function.
+  static constexpr bool records = !std::is_same_v<Timeline, NoTimeline>;
+  using OneSample = On<detail::Axis::one_sample, std::conditional_t<records, OneSampleNever, OneSampleIfSmall>>;
   using Precision = On<detail::Axis::precision, Float32>;
   using Convolution = On<detail::Axis::convolution, WinogradConvolution>;
   using Memory = On<detail::Axis::memory, MemoryUnbounded>;
@@ -169,8 +185,8 @@ struct Policies {
                                       DataParallel<1>, NamedStrategy>;
   using Synchronisation = On<detail::Axis::synchronisation, typename Strategy::Synchronisation>;
   using Buckets = On<detail::Axis::buckets, BucketBytes<1 << 20>>;
-  using Kernels = typename Precision::template KernelsOf<
-      typename Convolution::template ConvolvingKernels<typename Device::Kernels>>;
+  using Kernels = typename Timeline::template RecordedKernels<typename Precision::template KernelsOf<
+      typename Convolution::template ConvolvingKernels<typename Device::Kernels>>>;
   using Devices = typename Strategy::template Devices<Device, Kernels>;
   template <class Definition>
   using ProgramOf = Program<typename Strategy::template DefinitionOf<Definition>>;
@@ -222,10 +238,13 @@ struct Policies {
   template <class Instead>
   static constexpr auto composition() {
     constexpr bool single = std::is_same_v<Strategy, Single>;
+    using NamedOneSample = On<detail::Axis::one_sample, OneSampleNever>;
     using Named = On<detail::Axis::synchronisation, void>;
     using NamedBuckets = On<detail::Axis::buckets, void>;
     if constexpr (requires { requires !Strategy::is_known_inside; })
       return std::type_identity<mistake::InsideOfRank<Strategy, Instead>>{};
+    else if constexpr (records && NamedOneSample::most_flops >= 0)
+      return std::type_identity<mistake::TimelineOfOneSample<NamedOneSample, Instead>>{};
     else if constexpr (!computes_alone && !Update::keeps_gradients)
       return std::type_identity<mistake::StrategyWithoutGradients<Strategy, Instead>>{};
     else if constexpr (single && !std::is_void_v<Named>)

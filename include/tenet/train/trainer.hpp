@@ -17,6 +17,12 @@ namespace tenet {
 
 namespace detail {
 
+/// Stands in for a report where there is none.
+struct NoReport {
+  void write(const std::string&) const {}
+  std::string text() const { return {}; }
+};
+
 /// FitOptions; named in this way so that g++ does not list the whole function where an option is misspelt.
 template <class Loader>
 struct FitOptionsFor {
@@ -44,6 +50,7 @@ struct TrainerOf {
   using InputElement = typename Input::Element;
   using TargetElement = typename Target::Element;
   static constexpr bool keeps_gradients = Chosen::Update::keeps_gradients;
+  static constexpr bool records = Chosen::records;
 
   // An aggregate of the optimizer and the seed, Trainer<…>{{.learning_rate = 0.1f}, 1}: so the compiler names a setting
   // that is misspelt, where a constructor would only not match.
@@ -52,10 +59,13 @@ struct TrainerOf {
 
   /// Everything else.
   struct State {
-    [[gnu::noinline]] explicit State(std::uint64_t seed_of_weights) : seed(seed_of_weights), weights(seed) {}
+    [[gnu::noinline]] explicit State(std::uint64_t seed_of_weights) : seed(seed_of_weights), weights(seed) {
+      if constexpr (records) timeline.add_rows_of(devices, Chosen::Strategy::replicas > 1 ? "replica" : "device");
+    }
 
     std::uint64_t seed;
     float factor = 1.0f;
+    [[no_unique_address]] typename Chosen::Timeline::Recording timeline;
     typename Chosen::Devices devices;
     Weights<Net> weights;
     Buffer gradients{keeps_gradients ? Weights<Net>::table.parameter_floats : 0};
@@ -142,11 +152,14 @@ struct TrainerOf {
       ~Reset() { factor = 1.0f; }
     } reset{state().factor};
     Progress progress(options.progress, options.epochs, loader.size());
+    RepeatedSpan waiting(state_->devices.executor(), {.name = "a batch", .kind = SpanKind::wait});
     long step = 0;
     for (int epoch = 0; epoch < options.epochs && !report.interrupted; ++epoch) {
       const auto begin = std::chrono::steady_clock::now();
       EpochReport done{epoch + 1, 0, 0, 0, 0};
+      waiting.begin();
       for (const Batch& batch : loader.epoch(epoch)) {
+        waiting.end();
         state_->factor = options.schedule ? options.schedule({step, options.epochs * loader.size(), epoch}) : 1.0f;
         const StepResult result = this->step(static_cast<const InputElement*>(batch.input),
                                              static_cast<const TargetElement*>(batch.target), batch.size);
@@ -160,6 +173,7 @@ struct TrainerOf {
           report.interrupted = true;
           break;
         }
+        waiting.begin();
       }
       done.loss /= static_cast<double>(done.samples);
       done.accuracy /= static_cast<double>(done.samples);
@@ -181,7 +195,10 @@ struct TrainerOf {
     detail::check_layout(loader.layout(), Input::info, Target::info);
     Evaluation total{0, 0, 0};
     auto& execution = prepared<Evaluating>(state(), &State::evaluating);
+    RepeatedSpan waiting(state_->devices.executor(), {.name = "a batch", .kind = SpanKind::wait});
+    waiting.begin();
     for (const Batch& batch : loader.epoch(0)) {
+      waiting.end();
       const auto* const targets = static_cast<const TargetElement*>(batch.target);
       check(targets, batch.size);
       give(execution, batch.input, targets);
@@ -190,6 +207,7 @@ struct TrainerOf {
       total.loss += static_cast<double>(result.loss) * batch.size;
       total.accuracy += static_cast<double>(result.accuracy) * batch.size;
       total.samples += batch.size;
+      waiting.begin();
     }
     total.loss /= static_cast<double>(total.samples);
     total.accuracy /= static_cast<double>(total.samples);
@@ -241,6 +259,16 @@ struct TrainerOf {
   /// The graph of the training step in Graphviz' language.
   static std::string graph() { return dot_of<Net, Training>(); }
 
+  /// What has run when, and what was planned: to be written as a file for Perfetto, or as a text. It waits for queued
+  /// steps; see `Timeline`.
+  auto timeline() const {
+    static_assert(records, "timeline(): nothing is recorded without the policy Timeline<> (tenet/train/timeline.hpp)");
+    if constexpr (records)
+      return state().timeline.report();
+    else
+      return detail::NoReport{};
+  }
+
   /// Floats held for activations and values without a batch by the training program: its plan, times the batch.
   long activation_floats() const {
     const auto& training = state().training;
@@ -265,6 +293,9 @@ struct TrainerOf {
                              const TargetElement* targets, int batch) {
     auto& execution = prepared<Training>(state, &State::training);
     state.weights.count_step();
+    const auto span = open_span(
+        state.devices.executor(),
+        {.name = "training step", .number = batch, .step = state.weights.steps(), .kind = SpanKind::training_step});
     const auto scalars = optimizer.scalars(state.weights.steps());
     execution.set_scalars(scalars.data(),
                           state.seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(state.weights.steps()));
@@ -297,9 +328,15 @@ struct TrainerOf {
   }
 
   template <class P>
+  static constexpr const char* name_of_program = std::is_same_v<P, Training>     ? "training"
+                                                 : std::is_same_v<P, Evaluating> ? "evaluation"
+                                                                                 : "inference";
+  template <class P>
   static ExecutionOf<P>& prepared(State& state, std::shared_ptr<void> State::*member) {
     std::shared_ptr<void>& kept = state.*member;
     if (!kept) {
+      if constexpr (records)
+        state.timeline.template add_program<Net, P, Chosen>(name_of_program<P>, std::is_same_v<P, Training>);
       auto made = std::make_shared<ExecutionOf<P>>(state.devices);
       made->bind(Arena::parameters, state.weights.parameters());
       made->bind(Arena::gradients, state.gradients.data());
@@ -361,6 +398,7 @@ struct BrokenTrainer {
   const float* gradients() const { return nullptr; }
   std::string summary() { return {}; }
   static std::string graph() { return {}; }
+  NoReport timeline() const { return {}; }
   long activation_floats() const { return 0; }
 };
 

@@ -1,0 +1,202 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tenet/exec/buckets.hpp>
+#include <tenet/graph/device_schedule.hpp>
+#include <tenet/nn/module.hpp>
+#include <tenet/parallel/device_turns.hpp>
+#include <vector>
+
+/// A program's steps without its type: their names, and when the compiler expects them to run. For timelines.
+namespace tenet {
+
+/// The part of a program to which a step belongs.
+enum class Pass : unsigned char { forward, backward, update };
+inline const char* name_of(Pass pass) {
+  constexpr const char* names[]{"forward", "backward", "update"};
+  return names[static_cast<int>(pass)];
+}
+
+struct PlannedStep {
+  std::string name;        ///< the operation, and the path of its layer
+  std::string operations;  ///< all that are fused into the step
+  Pass pass = Pass::forward;
+  int number = 0;   ///< in the order of the schedule; copies have that of what they copy
+  int device = 0;   ///< negative: all devices, each a part of it
+  double cost = 0;  ///< see `StepCosts`; with c samples: cost + c · cost_of_sample
+  double cost_of_sample = 0;
+  double flops = 0, flops_of_sample = 0;
+  std::vector<int> before;  ///< by device: the steps below that number end before it begins
+};
+
+/// Gradients that leave together.
+struct PlannedBucket {
+  int ready = 0;  ///< after so many steps
+  long floats = 0;
+};
+
+/// A program's steps, in the order in which one device runs them.
+struct PlannedSteps {
+  const char* name = "";        ///< of the program
+  const void* first = nullptr;  ///< where its first step lies; the others behind it
+  std::size_t size = 1;         ///< of a step, in bytes
+  int devices = 1;
+  bool trains = false;
+  int replicas = 1;  ///< each with a part of the batch; they share the update
+  std::vector<PlannedStep> steps;
+  std::vector<PlannedBucket> buckets;
+
+  /// The index of a step that was recorded, or -1.
+  int index_of(const void* step) const {
+    const auto at = reinterpret_cast<std::uintptr_t>(step), begin = reinterpret_cast<std::uintptr_t>(first);
+    if (at < begin || at >= begin + steps.size() * size) return -1;
+    return static_cast<int>((at - begin) / size);
+  }
+};
+
+namespace detail {
+
+/// The operations of a step: that of its head, of the region with it, and of the region behind it.
+template <class G>
+std::string operations_of(const G& graph, const Fusion<G::count>& fusion, int head) {
+  std::string result;
+  const auto add = [&](int node) {
+    result.append(result.empty() ? "" : " ").append(graph.nodes[node].operation->name);
+  };
+  const auto add_region = [&](int root) {
+    std::vector<int> members;
+    for (int m = fusion.first_member[root]; m >= 0; m = fusion.next_member[m]) members.push_back(fusion.member[m]);
+    for (std::size_t i = members.size(); i-- > 0;) add(members[i]);  // operands before consumers
+  };
+  const Kind kind = graph.nodes[head].operation->kind;
+  if (kind == Kind::element || kind == Kind::reduction) add_region(head);
+  if (kind != Kind::element) {
+    add(head);
+    if (fusion.epilogue[head] >= 0) add_region(fusion.epilogue[head]);
+  }
+  return result;
+}
+
+}  // namespace detail
+
+/// The steps of the program P of a network; `buckets` is a `BucketPlan`.
+template <class Net, class P, class Buckets>
+[[gnu::noinline]] PlannedSteps planned_steps(const char* name, int replicas, const Buckets& buckets) {
+  const auto& lowered = P::lowered;
+  const auto& graph = P::graph;
+  PlannedSteps result;
+  result.name = name;
+  result.first = lowered.steps;
+  result.size = sizeof lowered.steps[0];
+  result.devices = P::order.devices;
+  result.replicas = replicas;
+  for (int s = 0; s < lowered.used.steps; ++s) {
+    const auto& step = lowered.steps[s];
+    const int head = P::order.head[step.number];
+    PlannedStep planned;
+    planned.name = step.name;
+    planned.number = step.number;
+    planned.pass = s >= lowered.first_update && lowered.first_update < lowered.after_update ? Pass::update
+                   : head < graph.forward_count                                             ? Pass::forward
+                                                                                            : Pass::backward;
+    if (const int layer = graph.nodes[head].layer; layer >= 0 && planned.pass != Pass::update)
+      planned.name.append(" ").append(layer_path<Net>(layer).view());
+    const bool copies = std::string_view(step.name) != graph.nodes[head].operation->name;
+    if (copies) {
+      const RegionCall& call = lowered.calls[step.region];
+      planned.operations = step.name;
+      const double moved = 2.0 * StepCosts::moved_float * static_cast<double>(call.total);
+      planned.cost = StepCosts::step + (call.batched ? 0 : moved);
+      planned.cost_of_sample = call.batched ? moved : 0;
+    } else {
+      planned.operations = detail::operations_of(graph, P::fusion, head);
+      planned.cost = static_cast<double>(step_cost(graph, P::fusion, head, 0));
+      planned.cost_of_sample = static_cast<double>(step_cost(graph, P::fusion, head, 1)) - planned.cost;
+      planned.flops = static_cast<double>(step_flops(graph, P::fusion, head, 0));
+      planned.flops_of_sample = static_cast<double>(step_flops(graph, P::fusion, head, 1)) - planned.flops;
+    }
+    if constexpr (P::order.devices > 1) {
+      planned.device = P::order.device_of(step.number);
+      planned.before.assign(P::order.before[step.number], P::order.before[step.number] + P::order.devices);
+      if constexpr (detail::update_can_be_shared<P>())
+        if (s >= lowered.first_update && s < lowered.after_update &&
+            lowered.calls[step.region].total == P::slots.parameter_floats)
+          planned.device = on_all_devices;
+    }
+    result.steps.push_back(std::move(planned));
+  }
+  for (int b = 0; b < buckets.count; ++b) {
+    const auto& bucket = buckets.buckets[static_cast<std::size_t>(b)];
+    result.buckets.push_back({bucket.ready, bucket.floats});
+  }
+  return result;
+}
+
+/// When something is expected to take place, in seconds from the beginning of the training step.
+struct PlannedSpan {
+  int device = 0;
+  int index = 0;  ///< of the step, or of the bucket
+  double begin = 0, end = 0;
+};
+struct PlannedSchedule {
+  std::vector<PlannedSpan> steps, buckets;
+  double computing = 0;  ///< of all devices together
+  double end = 0;
+};
+
+/// The schedule of a training step. A step of cost c takes c · seconds_of_cost, and begins when its device is free and
+/// the steps of other devices that it needs have ended. Bucket b takes seconds_of_bucket(b), and begins when its
+/// gradients are there and the buckets before it have left; the update begins behind the last one.
+template <class SecondsOfBucket>
+PlannedSchedule planned_schedule(const PlannedSteps& program, int batch, double seconds_of_cost,
+                                 SecondsOfBucket seconds_of_bucket) {
+  PlannedSchedule result;
+  const auto index = [](int i) { return static_cast<std::size_t>(i); };
+  std::vector<double> free(index(program.devices));
+  std::vector<std::vector<std::pair<int, double>>> ended(index(program.devices));  // number and time
+  double gradients = 0;
+  bool updates = false;
+  std::vector<double> ends(program.steps.size() + 1);  // of all steps so far
+  const auto leave = [&](std::size_t steps) {          // the buckets that are ready
+    for (std::size_t b = result.buckets.size(); b < program.buckets.size(); ++b) {
+      if (program.buckets[b].ready > static_cast<int>(steps)) return;
+      const double begin = std::max(gradients, ends[index(program.buckets[b].ready)]);
+      gradients = begin + seconds_of_bucket(static_cast<int>(b));
+      result.buckets.push_back({0, static_cast<int>(b), begin, gradients});
+    }
+  };
+  for (std::size_t s = 0; s < program.steps.size(); ++s) {
+    const PlannedStep& step = program.steps[s];
+    if (step.pass == Pass::update && !updates) {
+      updates = true;
+      leave(s);
+      for (double& time : free) time = std::max(time, gradients);
+    }
+    const double samples = static_cast<double>(batch) / program.replicas;
+    double seconds = (step.cost + samples * step.cost_of_sample) * seconds_of_cost;
+    if (step.pass == Pass::update) seconds /= program.replicas;
+    const bool all = step.device < 0;
+    if (all) seconds /= program.devices;
+    for (int d = all ? 0 : step.device; d < (all ? program.devices : step.device + 1); ++d) {
+      double begin = free[index(d)];
+      for (int other = 0; other < static_cast<int>(step.before.size()); ++other)
+        for (const auto& [number, time] : ended[index(other)])
+          if (other != d && number < step.before[index(other)])
+            begin = std::max(begin, time + StepCosts::wait * seconds_of_cost);
+      free[index(d)] = begin + seconds;
+      ended[index(d)].push_back({step.number, free[index(d)]});
+      result.steps.push_back({d, static_cast<int>(s), begin, free[index(d)]});
+      result.computing += seconds;
+      ends[s + 1] = std::max({ends[s + 1], ends[s], free[index(d)]});
+    }
+    leave(s + 1);
+  }
+  for (const double time : free) result.end = std::max(result.end, time);
+  result.end = std::max(result.end, gradients);
+  return result;
+}
+
+}  // namespace tenet

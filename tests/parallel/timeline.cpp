@@ -1,0 +1,246 @@
+// Timelines of several devices and ranks; the policy itself is tested in tests/train/timeline.cpp.
+#include "tenet/train/timeline.hpp"
+
+#include <tenet/parallel/hogwild.hpp>
+#include <tenet/parallel/local_sgd.hpp>
+#include <tenet/parallel/parameter_server.hpp>
+#include <tenet/parallel/sharded_optimizer.hpp>
+
+#include "../support/trace.hpp"
+#include "../support/training_ranks.hpp"
+
+using namespace tenet;
+using Catch::Matchers::Contains;
+
+namespace {
+
+using networks::WholeRows;
+using Buckets = BucketBytes<4096>;
+template <class... Policies>
+using Learner = Trainer<WholeRows, CrossEntropy, Sgd, Features<16>, Reference, Policies..., Timeline<>>;
+
+/// The files of two ranks that train for some steps, in one.
+template <class... Policies>
+trace::File train_two(int steps, int batch = 16) {
+  using Rank = Learner<Distributed<ThreadWorld>, Policies...>;
+  const TemporaryFolder folder;
+  std::vector<std::string> paths{folder / "0.json", folder / "1.json"};
+  const network::Samples<Rank> samples(batch);
+  ranks::run_well(2, [&](ThreadTransport& transport) {
+    const ThreadWorld::Joined joined(transport);
+    Rank trainer{{.learning_rate = 0.05f}, 0};
+    for (int step = 0; step < steps; ++step) trainer.step(samples.inputs.data(), samples.targets.data(), batch);
+    trainer.synchronize();
+    trainer.timeline().write(paths[static_cast<std::size_t>(transport.rank())]);
+  });
+  TraceEvents::merge(paths, folder / "all.json");
+  return trace::read(folder / "all.json");
+}
+
+std::vector<trace::Event> named(std::vector<trace::Event> events, const std::string& name) {
+  std::erase_if(events, [&](const trace::Event& event) { return event.name != name; });
+  return events;
+}
+bool overlap(const trace::Event& a, const trace::Event& b) { return a.begin < b.end() && b.begin < a.end(); }
+
+}  // namespace
+
+TEST_CASE("two ranks: buckets leave before the backward pass ends, and both ranks are in one file", "[timeline]") {
+  constexpr int steps = 6;
+  using Rank = Learner<Distributed<ThreadWorld>, Buckets>;
+  constexpr auto plan = plan_buckets(Rank::Training::lowered, Rank::Training::slots, 1024);
+  REQUIRE(plan.count > 2);
+  const trace::File file = train_two<Buckets>(steps, 2048);
+  for (const long rank : {0L, 1L}) {
+    CHECK(file.processes.at(rank) == "rank " + std::to_string(rank));
+    CHECK(file.processes.at(TimelineReport::planned_process + rank) == "planned, rank " + std::to_string(rank));
+    CHECK(file.rows.at({rank, 1}) == "device 0");
+    CHECK(file.rows.at({rank, 2}) == "communication");
+    const auto training = file.of(rank, 1, "training step");
+    REQUIRE(training.size() == steps);
+    const auto collectives = file.of(rank, 2, "collective");
+    CHECK(named(collectives, "parameters").size() == 1);  // those of rank 0, at the beginning
+    CHECK(named(collectives, "results").size() == steps);
+    int early = 0;
+    for (std::size_t t = 0; t < steps; ++t) {
+      const auto compute = file.within(training[t], "step");
+      REQUIRE(static_cast<int>(compute.size()) == Rank::Training::lowered.used.steps);
+      const auto backward = named(file.within(training[t], "pass"), "backward");
+      REQUIRE(backward.size() == 1);
+      const auto update = named(file.within(training[t], "pass"), "update");
+      REQUIRE(update.size() == 1);
+      for (int b = 0; b < plan.count; ++b) {
+        const auto bucket = named(collectives, "bucket " + std::to_string(b));
+        REQUIRE(bucket.size() == steps);
+        CHECK(bucket[t].arguments["bytes"].number == 4.0 * static_cast<double>(plan.buckets[b].floats));
+        CHECK(bucket[t].arguments["step"].number == static_cast<double>(t + 1));
+        // Behind the steps that compute it, before the update.
+        CHECK(compute[static_cast<std::size_t>(plan.buckets[b].ready) - 1].end() <= bucket[t].begin);
+        CHECK(bucket[t].end() <= update[0].begin);
+      }
+      early += named(collectives, "bucket 0")[t].begin < backward[0].end();
+      const auto waits = named(file.within(training[t], "wait"), "wait for gradients");
+      REQUIRE(waits.size() == 1);
+      CHECK(backward[0].end() <= waits[0].begin);
+    }
+    CHECK(early > 0);  // in each step, but where other programs keep the communication thread from running
+    // What moves is within the collective that it is of.
+    long messages = 0;
+    for (const trace::Event& bucket : named(collectives, "bucket 1"))
+      for (const trace::Event& message : file.of(rank, 2, "message"))
+        if (bucket.contains(message)) {
+          CHECK((message.name == "send bucket 1" || message.name == "receive bucket 1"));
+          CHECK(message.arguments["peer"].number == 1.0 - static_cast<double>(rank));
+          ++messages;
+        }
+    CHECK(messages >= 2 * steps);
+    // The planned buckets, one after the other, none before its gradients.
+    const long planned = TimelineReport::planned_process + rank;
+    const auto buckets = file.of(planned, 2, "collective"), planned_steps = file.of(planned, 1, "step");
+    REQUIRE(static_cast<int>(buckets.size()) == plan.count);
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      CHECK(buckets[b].begin + 0.002 >=
+            planned_steps[static_cast<std::size_t>(plan.buckets[static_cast<int>(b)].ready) - 1].end());
+      if (b > 0) CHECK(buckets[b].begin + 0.002 >= buckets[b - 1].end());
+    }
+  }
+  // One clock: what both ranks do together, they do at the same time.
+  const auto first = named(file.of(0, 2, "collective"), "bucket 0"),
+             second = named(file.of(1, 2, "collective"), "bucket 0");
+  for (std::size_t t = 0; t < steps; ++t) CHECK(overlap(first[t], second[t]));
+}
+
+TEST_CASE("ranks that record train as one device does", "[timeline]") {
+  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f};
+  using ranks::Threads;
+  ranks::check_training<Threads, WholeRows, CrossEntropy, Sgd, Features<16>, Reference, Timeline<>>({5, 3}, sgd);
+  ranks::check_training<Threads, WholeRows, CrossEntropy, Sgd, Features<16>, Reference, ParameterServer<>, Timeline<>>(
+      {5, 3}, sgd);
+  ranks::check_training<ranks::WithReplicas<Threads, 2>, WholeRows, CrossEntropy, Sgd, Features<16>, Reference, Buckets,
+                        Timeline<>>({5, 3}, sgd);
+}
+
+TEST_CASE("parameter servers: requests are recorded from being asked for until they are done", "[timeline]") {
+  constexpr std::size_t steps = 4;
+  using Rank = Learner<Distributed<ThreadWorld>, ParameterServer<>, Buckets>;
+  const auto count = static_cast<std::size_t>(plan_buckets(Rank::Training::lowered, Rank::Training::slots, 1024).count);
+  const trace::File file = train_two<ParameterServer<>, Buckets>(steps);
+  for (const long rank : {0L, 1L}) {
+    std::map<std::string, std::size_t> found;
+    for (const trace::Event& request : file.overlapping) {
+      if (request.process != rank) continue;
+      ++found[request.name];
+      CHECK(request.category == "request");
+    }
+    for (std::size_t b = 0; b < count; ++b) {
+      CHECK(found["push " + std::to_string(b)] == steps);
+      CHECK(found["pull " + std::to_string(b)] == steps + 2);  // at the beginning, and to synchronize
+    }
+    CHECK(file.of(rank, 2, "message").size() > 2 * count * steps);
+    CHECK(file.of(rank, 1, "training step").size() == steps);
+  }
+}
+
+TEST_CASE("local SGD: what ranks send now and then is recorded", "[timeline]") {
+  const trace::File file = train_two<LocalSgd<2>>(4);
+  for (const long rank : {0L, 1L}) {
+    long averaged = 0;
+    for (const trace::Event& message : file.of(rank, 2, "message")) averaged += message.name == "receive parameters";
+    CHECK(averaged >= 3);  // twice in the training, and to synchronize
+  }
+}
+
+TEST_CASE("a sharded optimizer: parameters are gathered while other buckets are updated", "[timeline]") {
+  const trace::File file = train_two<ShardedOptimizer, Buckets>(3);
+  for (const long rank : {0L, 1L}) {
+    long buckets = 0, parameters = 0;
+    for (const trace::Event& collective : file.of(rank, 2, "collective")) {
+      buckets += collective.name.find("bucket ") == 0;
+      parameters += collective.name.find("parameters") == 0;
+    }
+    CHECK(buckets >= 6);
+    CHECK(parameters == buckets + 1);  // and those of rank 0 at the beginning
+  }
+}
+
+TEST_CASE("Hogwild between ranks has nothing to send in a step", "[timeline]") {
+  const trace::File file = train_two<Hogwild<4>>(3);
+  for (const long rank : {0L, 1L}) {
+    CHECK(file.of(rank, 1, "training step").size() == 3);
+    CHECK(file.of(rank, 2, "collective").empty());
+  }
+}
+
+TEST_CASE("replicas have a row each, and a row for what each sends", "[timeline]") {
+  const auto rows_of = [](auto& trainer, int batch = 64) {
+    const network::Samples<std::remove_reference_t<decltype(trainer)>> samples(batch);
+    for (int step = 0; step < 3; ++step) trainer.step(samples.inputs.data(), samples.targets.data(), batch);
+    return trace::File(trainer.timeline().events().text());
+  };
+  Learner<DataParallel<2>> direct{{.learning_rate = 0.05f}, 0};
+  const trace::File file = rows_of(direct);
+  CHECK(file.rows.at({0, 1}) == "replica 0");
+  CHECK(file.rows.at({0, 2}) == "replica 1");
+  CHECK(file.rows.count({0, 3}) == 0);
+  for (const long row : {1L, 2L}) {
+    CHECK(named(file.of(0, row, "pass"), "backward").size() == 3);
+    const auto updates = file.of(0, row, "update"), waits = file.of(0, row, "wait");
+    REQUIRE(updates.size() == 3);
+    REQUIRE(waits.size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(waits[i].end() <= updates[i].begin);
+    CHECK(waits[0].name == "wait for gradients of all replicas");
+  }
+  CHECK(file.of(0, 1, "training step").size() == 3);
+
+  Learner<DataParallel<2>, Ring, Buckets> ring{{.learning_rate = 0.05f}, 0};
+  const trace::File by_ring = rows_of(ring, 4096);
+  std::set<std::string> names;
+  for (const long row : {3L, 4L}) {
+    names.insert(by_ring.rows.at({0, row}));
+    CHECK(named(by_ring.of(0, row, "collective"), "bucket 0").size() == 3);
+  }
+  CHECK(names == std::set<std::string>{"communication of replica 0", "communication of replica 1"});
+  const CommunicationOverlap found = ring.timeline().overlap();
+  CHECK(found.seconds > 0);
+  CHECK(found.hidden_seconds > 0);
+  CHECK(found.hidden_seconds <= found.seconds);
+  CHECK_THAT(ring.timeline().text(), Contains("% of it hidden behind computation"));
+
+  Learner<DataParallel<2>, Hogwild<8>> free{{.learning_rate = 0.05f}, 0};
+  const trace::File hogwild = rows_of(free);
+  CHECK(hogwild.of(0, 1, "update").size() + hogwild.of(0, 2, "update").size() == 3 * 8);
+}
+
+TEST_CASE("devices that share a program have their steps, measured and planned", "[timeline]") {
+  using Towers = Trainer<networks::Towers, CrossEntropy, Sgd, Features<16>, Reference, InterOpParallel<2>, Timeline<>>;
+  Towers trainer{{.learning_rate = 0.05f}, 0};
+  const network::Samples<Towers> samples(256);
+  for (int step = 0; step < 5; ++step) trainer.step(samples.inputs.data(), samples.targets.data(), 256);
+  const trace::File file = trace::File(trainer.timeline().events().text());
+  using P = Towers::Training;
+  const long plan = TimelineReport::planned_process;
+  std::size_t expected[2]{};
+  for (int s = 0; s < P::lowered.first_update; ++s) ++expected[P::order.device_of(P::lowered.steps[s].number)];
+  REQUIRE(expected[1] > 0);
+  for (const long device : {0L, 1L}) {
+    CHECK(file.rows.at({0, device + 1}) == "device " + std::to_string(device));
+    CHECK(file.rows.at({plan, device + 1}) == "device " + std::to_string(device));
+    std::size_t measured = 0, planned = 0;
+    for (const trace::Event& step : file.of(0, device + 1, "step")) measured += step.arguments["pass"].text != "update";
+    for (const trace::Event& step : file.of(plan, device + 1, "step"))
+      planned += step.arguments["pass"].text != "update";
+    CHECK(measured == 5 * expected[device]);
+    CHECK(planned == expected[device]);
+    CHECK(file.of(0, device + 1, "update").size() == 5);  // each a part of it
+  }
+  // No planned step before those that it needs have ended, wherever they run.
+  std::map<std::string, double> ends;
+  double end[2]{};
+  const auto first = file.of(plan, 1, "step"), second = file.of(plan, 2, "step");
+  for (const trace::Event& step : first) end[0] = std::max(end[0], step.end());
+  for (const trace::Event& step : second) end[1] = std::max(end[1], step.end());
+  double sum = 0;
+  for (const trace::Event& step : first) sum += step.duration;
+  for (const trace::Event& step : second) sum += step.duration;
+  CHECK(std::max(end[0], end[1]) - first[0].begin < sum);  // they run at once
+}

@@ -1,0 +1,93 @@
+#include "tenet/train/planned_steps.hpp"
+
+#include <catch2/catch.hpp>
+#include <tenet/tenet.hpp>
+
+#include "../support/networks.hpp"
+
+using namespace tenet;
+
+namespace {
+
+PlannedStep step(Pass pass, int number, double cost, int device = 0, std::vector<int> before = {}) {
+  PlannedStep result;
+  result.pass = pass;
+  result.number = number;
+  result.cost = cost;
+  result.device = device;
+  result.before = std::move(before);
+  return result;
+}
+std::vector<std::pair<double, double>> times(const std::vector<PlannedSpan>& spans) {
+  std::vector<std::pair<double, double>> result;
+  for (const PlannedSpan& span : spans) result.emplace_back(span.begin, span.end);
+  return result;
+}
+using Times = std::vector<std::pair<double, double>>;
+
+}  // namespace
+
+TEST_CASE("steps follow each other, buckets leave when they are ready, the update waits for them", "[planned_steps]") {
+  PlannedSteps program;
+  program.steps = {step(Pass::forward, 0, 10), step(Pass::backward, 1, 20), step(Pass::backward, 2, 30),
+                   step(Pass::update, 3, 5)};
+  program.buckets = {{2, 100}, {3, 10}, {3, 1}};
+  const auto seconds = [](int b) { return b == 0 ? 50.0 : 7.0; };
+  const PlannedSchedule plan = planned_schedule(program, 1, 1, seconds);
+  CHECK(times(plan.steps) == Times{{0, 10}, {10, 30}, {30, 60}, {94, 99}});
+  CHECK(times(plan.buckets) == Times{{30, 80}, {80, 87}, {87, 94}});
+  CHECK(plan.computing == 65);
+  CHECK(plan.end == 99);
+  // Twice as long for each unit of cost; links stay as they are.
+  CHECK(times(planned_schedule(program, 1, 2, seconds).steps) == Times{{0, 20}, {20, 60}, {60, 120}, {134, 144}});
+}
+
+TEST_CASE("costs grow with the samples of a replica, the update is shared", "[planned_steps]") {
+  PlannedSteps program;
+  program.replicas = 2;
+  program.steps = {step(Pass::forward, 0, 10), step(Pass::update, 1, 8)};
+  program.steps[0].cost_of_sample = 3;
+  CHECK(times(planned_schedule(program, 8, 1, [](int) { return 0.0; }).steps) == Times{{0, 22}, {22, 26}});
+}
+
+TEST_CASE("devices wait for the steps of others that theirs need", "[planned_steps]") {
+  const double wait = StepCosts::wait;
+  PlannedSteps program;
+  program.devices = 2;
+  program.steps = {step(Pass::forward, 0, 10, 0, {0, 0}), step(Pass::forward, 1, 500, 1, {0, 0}),
+                   step(Pass::forward, 2, 20, 0, {1, 0}), step(Pass::forward, 3, 5, 0, {3, 2}),
+                   step(Pass::update, 4, 40, on_all_devices, {4, 2})};
+  const PlannedSchedule plan = planned_schedule(program, 1, 1, [](int) { return 0.0; });
+  const double end = 500 + wait + 5;
+  // The last one is shared: half of it on each device, behind what it needs of the other one.
+  CHECK(times(plan.steps) ==
+        Times{{0, 10}, {0, 500}, {10, 30}, {500 + wait, end}, {end, end + 20}, {end + wait, end + wait + 20}});
+  CHECK(plan.computing == 10 + 500 + 20 + 5 + 40);
+}
+
+TEST_CASE("a program's steps have names, passes and costs", "[planned_steps]") {
+  using P = Program<TrainingProgram<networks::Residual, CrossEntropy, Sgd, Image<2, 6, 5>, CpuKernels>>;
+  constexpr auto buckets = plan_buckets(P::lowered, P::slots, 64);
+  const PlannedSteps found = planned_steps<networks::Residual, P>("training", 1, buckets);
+  REQUIRE(static_cast<int>(found.steps.size()) == P::lowered.used.steps);
+  std::vector<std::string> convolutions;
+  int last = 0;
+  for (std::size_t s = 0; s < found.steps.size(); ++s) {
+    const PlannedStep& one = found.steps[s];
+    CHECK(found.index_of(&P::lowered.steps[s]) == static_cast<int>(s));
+    CHECK(one.cost >= StepCosts::step);
+    CHECK(one.cost + one.cost_of_sample >= one.flops + one.flops_of_sample);
+    CHECK(static_cast<int>(one.pass) >= last);
+    last = static_cast<int>(one.pass);
+    if (one.name.starts_with("conv2d")) convolutions.push_back(one.name);
+  }
+  CHECK(convolutions == std::vector<std::string>{"conv2d stem", "conv2d conv", "conv2d_input_gradient conv",
+                                                 "conv2d_weight_gradient conv", "conv2d_weight_gradient stem"});
+  CHECK(found.index_of(&found) == -1);
+  CHECK(found.index_of(nullptr) == -1);
+  REQUIRE(static_cast<int>(found.buckets.size()) == buckets.count);
+  CHECK(found.buckets[0].ready == buckets.buckets[0].ready);
+  double flops = 0;
+  for (const PlannedStep& one : found.steps) flops += one.flops_of_sample;
+  CHECK(flops == Approx(static_cast<double>(P::flops.per_sample)).epsilon(0.02));  // regions may compute some twice
+}
