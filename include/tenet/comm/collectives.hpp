@@ -172,12 +172,10 @@ void all_reduce_by_doubling(T& transport, float* data, long floats, MessageLabel
   }
 }
 
-/// data = sum over r of weight_r · data_r on all ranks, in the way that takes least time by the link's cost. For a
-/// power of two ranks the order of sums is the tree, whatever the way.
-template <Transport T>
-void all_reduce(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
-  const int n = transport.size();
-  const LinkCost link = transport.link();
+enum class AllReduceWay { ring, halving, doubling };
+/// The one that takes least time by the link's cost.
+constexpr AllReduceWay quickest_all_reduce(int ranks, long floats, const LinkCost& link) {
+  const int n = ranks;
   int rounds = 0;
   while (1 << rounds < n) ++rounds;
   const bool halves = 1 << rounds == n;
@@ -186,12 +184,22 @@ void all_reduce(T& transport, float* data, long floats, MessageLabel label, floa
       share * m * (2 * link.seconds_per_float + link.seconds_per_sum) + 2 * (halves ? rounds : n - 1) * link.seconds;
   const double doubling =
       (halves ? rounds : rounds + 1) * (link.seconds + m * (link.seconds_per_float + link.seconds_per_sum));
-  if (doubling <= parts)
-    all_reduce_by_doubling(transport, data, floats, label, weight);
-  else if (halves)
-    all_reduce_by_halving(transport, data, floats, label, weight);
-  else
-    all_reduce_by_ring(transport, data, floats, label, weight);
+  if (doubling <= parts) return AllReduceWay::doubling;
+  return halves ? AllReduceWay::halving : AllReduceWay::ring;
+}
+
+/// data = sum over r of weight_r · data_r on all ranks, in the way that takes least time by the link's cost. For a
+/// power of two ranks the order of sums is the tree, whatever the way.
+template <Transport T>
+void all_reduce(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
+  switch (quickest_all_reduce(transport.size(), floats, transport.link())) {
+    case AllReduceWay::doubling:
+      return all_reduce_by_doubling(transport, data, floats, label, weight);
+    case AllReduceWay::halving:
+      return all_reduce_by_halving(transport, data, floats, label, weight);
+    case AllReduceWay::ring:
+      return all_reduce_by_ring(transport, data, floats, label, weight);
+  }
 }
 
 /// All ranks end with what `root` has: a binomial tree.
