@@ -1,7 +1,16 @@
 #!/usr/bin/env bash
 # Draws the pictures of the documentation from the programs themselves: docs/images/*.svg. Needs Graphviz.
+# tools/make_figures.sh scaling: only that of docs/simulator.md, which does not need it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+draw_scaling() {
+  cmake --preset release >/dev/null
+  cmake --build --preset release --target scaling >/dev/null
+  build/release/examples/scaling --batch 128 --link 100 --svg docs/images/scaling_resnet18.svg >/dev/null
+  echo "docs/images/scaling_resnet18.svg"
+}
+[[ ${1:-} != scaling ]] || { draw_scaling; exit; }
 
 command -v dot >/dev/null || { echo "make_figures.sh: dot is missing (Debian: apt install graphviz)" >&2; exit 1; }
 cmake --preset release >/dev/null
@@ -13,3 +22,4 @@ for name in mlp_training lenet_training; do
   dot -Tsvg "build/release/$name.dot" -o "docs/images/$name.svg"
   echo "docs/images/$name.svg"
 done
+draw_scaling

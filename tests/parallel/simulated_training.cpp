@@ -47,6 +47,19 @@ TEST_CASE("buckets that hide behind the backward pass take what they take on a s
   CHECK(simulate(eight_buckets(8), 1).end(0, 0) == Approx(0.0216).epsilon(1e-3));
 }
 
+TEST_CASE("a communication thread that sleeps has to wake", "[simulated_training]") {
+  SimulatedTraining training = eight_buckets(2);
+  const double awake = simulate(training, 1).end(0, 0);
+  training.waking = 1e-4;  // each bucket has been sent before the next one is there
+  CHECK(simulate(training, 1).end(0, 0) == Approx(awake + 1e-4).epsilon(1e-12));
+  training.counts_during = true;
+  training.pass = 0;
+  for (SimulatedBucket& bucket : training.buckets) bucket.ready = 0;  // it does not sleep in between
+  const double busy = simulate(training, 1).end(0, 0);
+  training.waking = 0;
+  CHECK(busy == Approx(simulate(training, 1).end(0, 0) + 1e-4).epsilon(1e-12));
+}
+
 TEST_CASE("ranks that are not equally quick wait for the slowest at every exchange", "[simulated_training]") {
   SimulatedTraining training = eight_buckets(4);
   training.slowness = [](int device, long step) { return device == 2 && step > 0 ? 2.0 : 1.0; };

@@ -31,6 +31,8 @@ struct SimulatedTraining {
   double behind = 0;   ///< what comes when the gradients are there: the rest of the program, the update
   double meeting = 0;  ///< until replicas see that all of them have come, or ranks that `meet`
 
+  double waking = 0;  ///< until a communication thread that has nothing to do begins with what comes
+
   Exchange exchange = Exchange::none;
   bool by_ring = false;  ///< else in the quickest way
   std::vector<SimulatedBucket> buckets{};
@@ -117,7 +119,10 @@ class CollectiveSteps {
     if (step == 0 && training_.shares_first) time_broadcast(times_, training_.parameter_floats);
     if (training_.counts_before) reduce(1);
     for (int rank = 0; rank < training_.ranks; ++rank) begins_[static_cast<std::size_t>(rank)] = times_.clock(rank);
-    if (training_.counts_during) reduce(1);
+    if (training_.counts_during) {
+      for (int rank = 0; rank < training_.ranks; ++rank) times_.compute(rank, training_.waking);
+      reduce(1);
+    }
     // When all devices of a rank have computed so long in their last passes.
     const auto all_have = [&](int rank, double seconds) {
       double latest = 0;
@@ -127,7 +132,8 @@ class CollectiveSteps {
     };
     for (const SimulatedBucket& bucket : training_.buckets) {
       for (int rank = 0; rank < training_.ranks; ++rank) {
-        times_.wait(rank, all_have(rank, bucket.ready));
+        const double ready = all_have(rank, bucket.ready);
+        if (times_.clock(rank) < ready) times_.wait(rank, ready + training_.waking);
         times_.compute(rank, bucket.prepare * training_.factor(rank * training_.replicas, step));
         communicating_ += bucket.prepare;
       }

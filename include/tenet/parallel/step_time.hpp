@@ -22,6 +22,8 @@ struct StepTimeOptions {
   /// Between devices of one rank: what a message costs, and how fast one copies.
   SimulatedLink inside{.latency = 1e-6, .bytes_per_second = 1e10};
   Machine machine{};
+  /// Seconds until a communication thread that has had nothing to do begins with a bucket: the operating system's.
+  double waking = 0;
   /// Measured, of one worker by itself with `batch_of_worker` samples: the model's steps are stretched to take so long
   /// together. 0: nothing is known.
   double seconds_of_step = 0;
@@ -180,6 +182,7 @@ class StepTimePrediction {
     training.ranks = ranks_;
     training.replicas = replicas;
     training.link = options_.link;
+    training.waking = options_.waking;
     training.slowness = options_.slowness;
     training.parameter_floats = Program::slots.parameter_floats;
     training.before = (pieces - 1) * (pass + rest + add * floats);
