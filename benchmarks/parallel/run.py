@@ -89,9 +89,7 @@ def prediction() -> list[Row]:
     found = run_json(build("bench_parallel_ours_prediction") / "bench_parallel_ours_prediction")
     turns = found.pop("slow in turns")
     rows = [Row(f"{name}: predicted step over measured, or the other way round", "times",
-                max(each["predicted"] / each["measured"], each["measured"] / each["predicted"]), {},
-                # Else there are four threads: two that communicate have no core of their own.
-                1.1 if name.endswith(("Single", "DataParallel<2>")) else None)
+                max(each["predicted"] / each["measured"], each["measured"] / each["predicted"]), {}, 1.1)
             for name, each in found.items()]
     name = "predicted: parameter server, 4 ranks, one at a time three times slower:"
     return rows + [Row(f"{name} staleness bound 8 over bulk-synchronous", "times", turns["bounded"], {},

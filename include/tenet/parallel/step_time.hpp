@@ -24,6 +24,8 @@ struct StepTimeOptions {
   Machine machine{};
   /// Seconds until a communication thread that has had nothing to do begins with a bucket: the operating system's.
   double waking = 0;
+  /// Seconds for which it, or who waits for it, spins before it sleeps, where both share a core; else 0.
+  double spinning = 0;
   /// Measured, of one worker by itself with `batch_of_worker` samples: the model's steps are stretched to take so long
   /// together. 0: nothing is known.
   double seconds_of_step = 0;
@@ -183,6 +185,7 @@ class StepTimePrediction {
     training.replicas = replicas;
     training.link = options_.link;
     training.waking = options_.waking;
+    training.spinning = options_.spinning;
     training.slowness = options_.slowness;
     training.parameter_floats = Program::slots.parameter_floats;
     training.before = (pieces - 1) * (pass + rest + add * floats);
