@@ -1,7 +1,7 @@
 """Data parallelism on two cores: steps on two logical devices beside PyTorch's DistributedDataParallel, and all_reduce
 among threads and among processes beside Open MPI's and gloo's. Steps on one core that are queued by a front end on
-another, parameter servers whose ranks are slow in turns, the towers of a network on two devices, and a sparse model
-without locks."""
+another, parameter servers whose ranks are slow in turns, predicted step times, the towers of a network on two devices,
+and a sparse model without locks."""
 from __future__ import annotations
 
 import pathlib
@@ -83,6 +83,21 @@ def inter_op() -> list[Row]:
             for name, each in found.items()]
 
 
+def prediction() -> list[Row]:
+    """Step times of two workers: predicted from what one worker takes by itself, and measured; the larger over the
+    smaller. And what ranks gain that are slow in turns, to be compared with the measured rows of `staleness`."""
+    found = run_json(build("bench_parallel_ours_prediction") / "bench_parallel_ours_prediction")
+    turns = found.pop("slow in turns")
+    rows = [Row(f"{name}: predicted step over measured, or the other way round", "times",
+                max(each["predicted"] / each["measured"], each["measured"] / each["predicted"]), {}, 1.1)
+            for name, each in found.items()]
+    name = "predicted: parameter server, 4 ranks, one at a time three times slower:"
+    return rows + [Row(f"{name} staleness bound 8 over bulk-synchronous", "times", turns["bounded"], {},
+                       higher_is_better=True),
+                   Row(f"{name} asynchronous over bulk-synchronous", "times", turns["asynchronous"], {},
+                       higher_is_better=True)]
+
+
 def sparse() -> list[Row]:
     """A table of 10^7 parameters of which a batch touches some rows: Hogwild beside one thread, which takes batches as
     large as Hogwild's updates."""
@@ -124,6 +139,7 @@ def main() -> int:
 
     rows += asynchronous()
     rows += staleness()
+    rows += prediction()
     rows += inter_op()
     rows += sparse()
 

@@ -1,6 +1,7 @@
 #include "tenet/comm/collective_time.hpp"
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <tenet/comm/simulated_transport.hpp>
 
 #include "../support/message.hpp"
@@ -100,4 +101,15 @@ TEST_CASE("numbers of ranks that cannot be are refused", "[collective_time]") {
         "seconds_by_halving: ranks; expected a power of two, found 6");
   CHECK(message_of([] { seconds_by_servers(6, 7, 10, {}); }) ==
         "seconds_by_servers: servers; expected from 1 to the ranks, found 7");
+}
+
+TEST_CASE("a ring of 16,384 ranks is reckoned in less than a second", "[collective_time]") {
+  constexpr int n = 16384;
+  constexpr long m = 25'000'003;  // whose parts are not equally long
+  const auto begin = std::chrono::steady_clock::now();
+  const double seconds = seconds_by_ring(n, m, SimulatedLink{});
+  CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < 1);
+  const double least = 2 * (n - 1) * SimulatedLink{}.latency + 2.0 * (n - 1) / n * SimulatedLink{}.busy(m);
+  CHECK(seconds > least);
+  CHECK(seconds < least + 2 * (n - 1) * SimulatedLink{}.busy(16));
 }

@@ -172,6 +172,8 @@ void all_reduce_by_doubling(T& transport, float* data, long floats, MessageLabel
   }
 }
 
+enum class AllReduceWay { ring, halving, doubling };
+
 /// What the ways of `all_reduce` are expected to take between n ranks.
 struct AllReduceTimes {
   double by_parts = 0;     ///< seconds; by halving for a power of two ranks, else by a ring
@@ -188,20 +190,24 @@ struct AllReduceTimes {
     by_doubling = (halves ? rounds : rounds + 1) * (link.seconds + m * (link.seconds_per_float + link.seconds_per_sum));
   }
   constexpr double least() const { return by_doubling < by_parts ? by_doubling : by_parts; }
+  constexpr AllReduceWay quickest() const {
+    if (by_doubling <= by_parts) return AllReduceWay::doubling;
+    return halves ? AllReduceWay::halving : AllReduceWay::ring;
+  }
 };
 
 /// data = sum over r of weight_r · data_r on all ranks, in the way that takes least time by the link's cost. For a
 /// power of two ranks the order of sums is the tree, whatever the way.
 template <Transport T>
 void all_reduce(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
-  const int n = transport.size();
-  const AllReduceTimes times(n, floats, transport.link());
-  if (times.by_doubling <= times.by_parts)
-    all_reduce_by_doubling(transport, data, floats, label, weight);
-  else if (times.halves)
-    all_reduce_by_halving(transport, data, floats, label, weight);
-  else
-    all_reduce_by_ring(transport, data, floats, label, weight);
+  switch (AllReduceTimes(transport.size(), floats, transport.link()).quickest()) {
+    case AllReduceWay::doubling:
+      return all_reduce_by_doubling(transport, data, floats, label, weight);
+    case AllReduceWay::halving:
+      return all_reduce_by_halving(transport, data, floats, label, weight);
+    case AllReduceWay::ring:
+      return all_reduce_by_ring(transport, data, floats, label, weight);
+  }
 }
 
 /// All ranks end with what `root` has: a binomial tree.

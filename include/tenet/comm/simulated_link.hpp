@@ -55,6 +55,10 @@ class SimulatedPort {
     if (seconds > 0) enter({begin, begin + seconds}, next);
     return begin;
   }
+  /// Nothing comes before `time` any more.
+  void forget(double time) {
+    std::erase_if(busy_, [time](const Interval& interval) { return interval.end <= time; });
+  }
 
  private:
   struct Interval {

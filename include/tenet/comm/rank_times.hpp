@@ -1,0 +1,199 @@
+#pragma once
+
+#include <bit>
+#include <tenet/comm/collectives.hpp>
+#include <tenet/comm/simulated_link.hpp>
+
+/// The schedules of collectives without their numbers: what `comm/collectives.hpp` does, message by message, to the
+/// clocks of many ranks. The model is that of a `SimulatedNetwork` whose links are all alike, and so are the times, to
+/// the bit; but there are no threads, so that there may be thousands of ranks.
+namespace tenet {
+
+/// The clocks and ports of ranks, from time 0 on. Times are seconds.
+class RankTimes {
+ public:
+  RankTimes(int ranks, const SimulatedLink& link) : link_(link), ranks_(static_cast<std::size_t>(ranks)) {}
+
+  int size() const { return static_cast<int>(ranks_.size()); }
+  const SimulatedLink& link() const { return link_; }
+  double clock(int rank) const { return at(rank).clock; }
+  /// The latest clock.
+  double last() const {
+    double result = 0;
+    for (const Rank& rank : ranks_) result = std::max(result, rank.clock);
+    return result;
+  }
+
+  /// A rank does nothing until some time.
+  void wait(int rank, double until) { at(rank).clock = std::max(at(rank).clock, until); }
+  void compute(int rank, double seconds) { at(rank).clock += seconds; }
+
+  /// Sends a message that keeps ports busy for so many seconds; returns when its beginning comes.
+  double send(int from, double busy) {
+    Rank& rank = at(from);
+    const double leaves = std::max(rank.clock, rank.sends_until);
+    rank.sends_until = leaves + busy;
+    return leaves + link_.latency;
+  }
+  /// Receives a message, and waits until it is there.
+  void receive(int from, int to, double comes, double busy) {
+    const double there = at(to).receiving.occupy(comes, busy) + busy;
+    wait(to, there);
+    at(from).taken = std::max(at(from).taken, there);
+  }
+  /// Waits until all that a rank has sent has been received.
+  void finish(int rank) { wait(rank, at(rank).taken); }
+  void finish() {
+    for (int rank = 0; rank < size(); ++rank) finish(rank);
+  }
+
+  /// Forgets what ports did before the earliest clock: nothing comes then any more.
+  void forget_past() {
+    double earliest = ranks_.empty() ? 0 : ranks_[0].clock;
+    for (const Rank& rank : ranks_) earliest = std::min(earliest, rank.clock);
+    for (Rank& rank : ranks_) rank.receiving.forget(earliest);
+  }
+  /// The same for one of them, to which nothing comes before some time.
+  void forget_past(int rank, double time) { at(rank).receiving.forget(time); }
+
+ private:
+  struct Rank {
+    double clock = 0, sends_until = 0, taken = 0;  // the last: when what it has sent was received
+    detail::SimulatedPort receiving{};
+  };
+  Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  const Rank& at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+
+  SimulatedLink link_;
+  std::vector<Rank> ranks_;
+};
+
+namespace detail {
+
+/// When a ring of so many ranks ends that all begin at `begin`.
+///
+/// A rank receives one part in each of 2(n-1) rounds and sends it in the next one. Part p meets ahead of it only part
+/// p + 1, p + 2 and so on, which have been sent by the same ranks before. What comes later or lasts longer makes no
+/// time earlier, in rounded numbers either. So no part is later than it were if all of them were as long as the
+/// longest; but then all do the same, each comes a latency and its length after the one before, and the longest part
+/// itself is never earlier than that.
+inline double ring_ends(double begin, int ranks, long floats, const SimulatedLink& link) {
+  double longest = 0;
+  for (int part = 0; part < ranks; ++part) longest = std::max(longest, link.busy(part_of(floats, part, ranks).count));
+  for (int round = 0; round < 2 * (ranks - 1); ++round) begin = begin + link.latency + longest;
+  return begin;
+}
+
+}  // namespace detail
+
+/// More ranks than this go around a ring as if all began with the last of them, and all parts were as long as the
+/// longest. The last one ends late by at most 2(n-1) times what 16 floats take; where parts are equally long, or all
+/// begin at once, exactly then.
+inline constexpr int most_in_exact_ring = 256;
+
+/// What `all_reduce_by_ring` does to the clocks.
+inline void time_ring(RankTimes& times, long floats) {
+  const int n = times.size();
+  times.forget_past();
+  if (n > most_in_exact_ring) {
+    const double end = detail::ring_ends(times.last(), n, floats, times.link());
+    for (int rank = 0; rank < n; ++rank) times.wait(rank, end);
+    return;
+  }
+  std::vector<double> busy(static_cast<std::size_t>(n)), comes(static_cast<std::size_t>(n));
+  for (int part = 0; part < n; ++part)
+    busy[static_cast<std::size_t>(part)] = times.link().busy(part_of(floats, part, n).count);
+  const auto round = [&](int step) {  // rank r sends part r - step
+    const auto sent = [&](int rank) { return busy[static_cast<std::size_t>((rank + 2 * n - step) % n)]; };
+    for (int rank = 0; rank < n; ++rank) comes[static_cast<std::size_t>(rank)] = times.send(rank, sent(rank));
+    for (int rank = 0; rank < n; ++rank) {
+      const int previous = (rank + n - 1) % n;
+      times.receive(previous, rank, comes[static_cast<std::size_t>(previous)], sent(previous));
+    }
+  };
+  for (int step = 1; step < n; ++step) round(step);
+  for (int step = 0; step + 1 < n; ++step) round(step);
+  times.finish();
+}
+
+/// What `all_reduce_by_halving` does to the clocks; ranks are a power of two.
+inline void time_halving(RankTimes& times, long floats) {
+  const int ranks = times.size();
+  if (ranks < 1 || !std::has_single_bit(static_cast<unsigned>(ranks)))
+    fail("time_halving", "ranks", "a power of two", long{ranks});
+  times.forget_past();
+  const auto n = static_cast<std::size_t>(ranks);
+  const int rounds = std::countr_zero(static_cast<unsigned>(ranks));
+  // What a rank keeps, and so receives, in each round; it gives what the other one keeps.
+  std::vector<std::vector<double>> kept(static_cast<std::size_t>(rounds), std::vector<double>(n));
+  std::vector<long> own(n, floats);
+  for (int round = 0; round < rounds; ++round)
+    for (std::size_t rank = 0; rank < n; ++rank) {
+      const long lower = own[rank] >= 32 ? own[rank] / 32 * 16 : own[rank] / 2;
+      own[rank] = (rank >> round & 1) == 0 ? lower : own[rank] - lower;
+      kept[static_cast<std::size_t>(round)][rank] = times.link().busy(own[rank]);
+    }
+  std::vector<double> comes(n);
+  const auto exchange = [&](int round, bool gives) {
+    const std::vector<double>& seconds = kept[static_cast<std::size_t>(round)];
+    const auto sent = [&](int rank) { return seconds[static_cast<std::size_t>(gives ? rank ^ 1 << round : rank)]; };
+    for (int rank = 0; rank < ranks; ++rank) comes[static_cast<std::size_t>(rank)] = times.send(rank, sent(rank));
+    for (int rank = 0; rank < ranks; ++rank) {
+      const int peer = rank ^ 1 << round;
+      times.receive(peer, rank, comes[static_cast<std::size_t>(peer)], sent(peer));
+    }
+  };
+  for (int round = 0; round < rounds; ++round) exchange(round, true);
+  for (int round = rounds; round-- > 0;) exchange(round, false);
+  times.finish();
+}
+
+/// What `all_reduce_by_doubling` does to the clocks.
+inline void time_doubling(RankTimes& times, long floats) {
+  const int ranks = times.size();
+  times.forget_past();
+  const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
+  const double busy = times.link().busy(floats);
+  std::vector<double> comes(static_cast<std::size_t>(ranks));
+  for (int rank = power; rank < ranks; ++rank) times.receive(rank, rank - power, times.send(rank, busy), busy);
+  for (int bit = 1; bit < power; bit *= 2) {
+    for (int rank = 0; rank < power; ++rank) comes[static_cast<std::size_t>(rank)] = times.send(rank, busy);
+    for (int rank = 0; rank < power; ++rank)
+      times.receive(rank ^ bit, rank, comes[static_cast<std::size_t>(rank ^ bit)], busy);
+    for (int rank = 0; rank < power; ++rank) times.finish(rank);
+  }
+  for (int rank = power; rank < ranks; ++rank) {
+    times.receive(rank - power, rank, times.send(rank - power, busy), busy);
+    times.finish(rank - power);
+  }
+}
+
+/// What `all_reduce` does to the clocks, which takes the quickest of these.
+inline void time_all_reduce(RankTimes& times, long floats) {
+  switch (AllReduceTimes(times.size(), floats, times.link().cost()).quickest()) {
+    case AllReduceWay::doubling:
+      return time_doubling(times, floats);
+    case AllReduceWay::halving:
+      return time_halving(times, floats);
+    case AllReduceWay::ring:
+      return time_ring(times, floats);
+  }
+}
+
+/// What `broadcast` from rank 0 does to the clocks.
+inline void time_broadcast(RankTimes& times, long floats) {
+  const int n = times.size();
+  times.forget_past();
+  const double busy = times.link().busy(floats);
+  std::vector<double> comes(static_cast<std::size_t>(n));
+  for (int rank = 0; rank < n; ++rank) {  // whoever sends to a rank stands before it
+    int bit = 1;
+    while (bit < n && (rank & bit) == 0) bit *= 2;
+    if (rank != 0) times.receive(rank - bit, rank, comes[static_cast<std::size_t>(rank)], busy);
+    for (bit /= 2; bit > 0; bit /= 2)
+      if (rank + bit < n) comes[static_cast<std::size_t>(rank + bit)] = times.send(rank, busy);
+  }
+  times.finish();
+}
+
+}  // namespace tenet

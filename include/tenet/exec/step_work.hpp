@@ -1,0 +1,158 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <tenet/core/random.hpp>
+#include <tenet/exec/execution.hpp>
+#include <vector>
+
+/// What the steps of a program have to do, and how long they take: by a model of the machine, or measured.
+namespace tenet {
+
+/// The work of a lowered step.
+struct StepWork {
+  Cost flops, bytes;  ///< the latter read and written, each value once
+  bool is_forward = false;
+};
+
+/// What a device does in a second, at most, and what every step costs besides: a roofline. The defaults are those of
+/// one core; measure your own.
+struct Machine {
+  double flops_per_second = 4e10;
+  double bytes_per_second = 1e10;
+  double seconds_of_call = 5e-7;
+
+  constexpr double seconds(const StepWork& work, int batch) const {
+    return seconds_of_call + std::max(static_cast<double>(work.flops.at(batch)) / flops_per_second,
+                                      static_cast<double>(work.bytes.at(batch)) / bytes_per_second);
+  }
+};
+
+/// The work of each step of a program that runs on one device.
+template <class Program>
+std::vector<StepWork> work_of_steps() {
+  const auto& g = Program::graph;
+  const auto& fusion = Program::fusion;
+  const auto& lowered = Program::lowered;
+  std::vector<StepWork> result(static_cast<std::size_t>(lowered.used.steps));
+  std::vector<int> read(static_cast<std::size_t>(g.count), -1);  // of each value: by which step at last
+  for (int s = 0; s < lowered.used.steps; ++s) {
+    const auto& step = lowered.steps[s];
+    StepWork& work = result[static_cast<std::size_t>(s)];
+    const auto move = [&](bool batched, long elements, long bytes) {
+      (batched ? work.bytes.per_sample : work.bytes.fixed) += elements * bytes;
+    };
+    const auto move_value = [&](int value) {
+      move(g.nodes[value].type->batched, g.nodes[value].type->size(), Program::storage.is_narrow(value) ? 2 : 4);
+    };
+    const auto write_region = [&](int region) {
+      if (region < 0) return;
+      const RegionCall& call = lowered.calls[region];
+      for (int k = 0; k < call.outputs; ++k)
+        move(call.batched, call.total, lowered.outputs[call.first_output + k].dtype == DType::bfloat16 ? 2 : 4);
+    };
+    const int head = Program::order.head[step.number];
+    work.is_forward = head < g.forward_count;
+    const bool copies =
+        step.kind == Kind::element && lowered.programs[lowered.calls[step.region].program].wiring.operations == 0;
+    if (copies) {
+      write_region(step.region);
+      write_region(step.region);  // as much is read
+      continue;
+    }
+    const auto compute = [&](const Cost& flops) {
+      work.flops.per_sample += flops.per_sample;
+      work.flops.fixed += flops.fixed;
+    };
+    const auto compute_region = [&](int root) {
+      for (int m = root < 0 ? -1 : fusion.first_member[root]; m >= 0; m = fusion.next_member[m])
+        compute(g.nodes[fusion.member[m]].operation->flops);
+    };
+    for_each_read(g, fusion, head, [&](int value, bool) {
+      if (read[static_cast<std::size_t>(value)] != s) move_value(value);
+      read[static_cast<std::size_t>(value)] = s;
+    });
+    if (step.kind == Kind::element) {
+      compute_region(head);
+      write_region(step.region);
+    } else {
+      compute(g.nodes[head].operation->flops);
+      if (step.kind == Kind::reduction) compute_region(head);
+      compute_region(fusion.epilogue[head]);
+      move_value(head);
+      write_region(step.epilogue);
+    }
+  }
+  return result;
+}
+
+/// Seconds of each step, by the model.
+template <class Program>
+std::vector<double> seconds_of_steps(const Machine& machine, int batch) {
+  std::vector<double> seconds;
+  for (const StepWork& work : work_of_steps<Program>())
+    seconds.push_back(
+        static_cast<int>(seconds.size()) < Program::lowered.prepared_steps ? 0 : machine.seconds(work, batch));
+  return seconds;
+}
+
+/// Seconds of each step, measured on this machine: the program runs `rounds` times on random numbers (labels and tokens
+/// are 0), after one round that is not counted. A step's time is its shortest one; all of them are stretched by one
+/// factor, so that they take together what the quickest round took.
+template <class Device, class Program>
+std::vector<double> measured_seconds_of_steps(int batch, int rounds = 10) {
+  static_assert(Program::slots.table_count == 0, "measured_seconds_of_steps: a network without sparse tables");
+  using One = Execution<Program, OneSampleNever>;
+  const auto executor = make_executor<Device, typename Program::Kernels>();
+  One execution(*executor);
+  Random random(1);
+  const auto filled = [&](long floats, float low, float high) {
+    Buffer buffer(floats);
+    for (long i = 0; i < floats; ++i) buffer.data()[i] = random.uniform(low, high);
+    return buffer;
+  };
+  Buffer parameters = filled(Program::slots.parameter_floats, -0.05f, 0.05f),
+         buffers = filled(Program::slots.buffer_floats, 0.5f, 1.0f), gradients(Program::slots.parameter_floats),
+         states(Program::state_count * Program::slots.parameter_floats);
+  execution.bind(Arena::parameters, parameters.data());
+  execution.bind(Arena::buffers, buffers.data());
+  execution.bind(Arena::gradients, gradients.data());
+  execution.bind(Arena::states, states.data());
+  const float settings[16]{};  // a learning rate of 0
+  execution.set_scalars(settings, 1);
+  std::array<Buffer, 4> inputs;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorInfo* const type = Program::input_types[i];
+    if (type == nullptr) continue;
+    const long numbers = type->size() * (type->batched ? batch : 1);
+    inputs[i] = type->dtype == DType::float32 ? filled(numbers, -1, 1) : Buffer(numbers);
+    execution.give(static_cast<int>(i), inputs[i].data());
+  }
+  execution.begin(batch);
+
+  constexpr int first = Program::lowered.prepared_steps, steps = Program::lowered.used.steps;
+  std::vector<double> best(static_cast<std::size_t>(steps), 1e30);
+  std::fill_n(best.begin(), first, 0.0);
+  double quickest = 1e30;
+  for (int round = 0; round <= rounds; ++round) {
+    double sum = 0;
+    auto begin = std::chrono::steady_clock::now();
+    for (int s = first; s < steps; ++s) {
+      execution.run_steps(s, s + 1);
+      const auto end = std::chrono::steady_clock::now();
+      const double seconds = std::chrono::duration<double>(end - begin).count();
+      begin = end;
+      sum += seconds;
+      if (round > 0) best[static_cast<std::size_t>(s)] = std::min(best[static_cast<std::size_t>(s)], seconds);
+    }
+    if (round > 0) quickest = std::min(quickest, sum);
+  }
+  double sum = 0;
+  for (const double seconds : best) sum += seconds;
+  if (sum > 0)
+    for (double& seconds : best) seconds *= quickest / sum;
+  return best;
+}
+
+}  // namespace tenet

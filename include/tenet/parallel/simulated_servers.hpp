@@ -1,0 +1,319 @@
+#pragma once
+
+#include <queue>
+#include <tenet/parallel/key_value_shards.hpp>
+#include <tenet/parallel/simulated_training.hpp>
+
+namespace tenet {
+
+/// Where the parameters of a simulated training are, and what servers do with what comes.
+struct SimulatedServers {
+  Consistency consistency{};
+  std::vector<int> servers{};  ///< ranks; none named: all of them
+  double sum_of_float = 0;     ///< seconds for each number that is pushed
+  double update_of_float = 0;  ///< seconds for each number of an update
+};
+
+namespace detail {
+
+/// Ranks with parameter servers: each message of `ParameterServerExecution` and of its `KeyValueStore`, in the order in
+/// which they come. A rank's store is one thread, which sends, receives and serves; the messages are those of the
+/// store: what keys lie where, two pushes and two pulls of a rank at a time to each server, a pull of a key behind its
+/// push.
+class ServerSteps {
+ public:
+  ServerSteps(const SimulatedTraining& training, SimulatedServers servers, int steps)
+      : training_(training),
+        servers_(std::move(servers)),
+        times_(training.ranks, training.link),
+        result_(training.ranks, steps) {
+    if (servers_.servers.empty())
+      for (int rank = 0; rank < training.ranks; ++rank) servers_.servers.push_back(rank);
+    for (const int server : servers_.servers)
+      if (server < 0 || server >= training.ranks)
+        fail("ParameterServer", "no such server", "a rank from 0 to " + std::to_string(training.ranks - 1),
+             std::to_string(server));
+    for (const SimulatedBucket& bucket : training.buckets) place_key(bucket.floats);
+    if (servers_.consistency.in_rounds && training.result_floats > 0) place_key(training.result_floats);
+    if (servers_.consistency.in_rounds && training.buffer_floats > 0) place_key(training.buffer_floats);
+    ranks_.resize(static_cast<std::size_t>(training.ranks));
+    for (Rank& rank : ranks_) {
+      rank.unsent_pushes.resize(keys_.size());
+      rank.pushed.resize(keys_.size());
+      rank.pulled.resize(keys_.size());
+      rank.ways.resize(used_servers_.size());
+    }
+  }
+
+  SimulatedSteps run() {
+    for (int rank = 0; rank < training_.ranks; ++rank) begin_step(rank);
+    while (!events_.empty()) {
+      const Event event = events_.top();
+      events_.pop();
+      handle(event);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  enum class What : unsigned char { ready, passed, push, acknowledged, pull, pulled };
+  struct Event {
+    double time;
+    long number;  // of several at one time the first one comes first
+    int from, to;
+    int part;  // or the key, of what is ready
+    long clock;
+    What what;
+    bool operator<(const Event& other) const { return time != other.time ? time > other.time : number > other.number; }
+  };
+  struct Pull {
+    int rank;
+    long clock;
+  };
+  /// What of a key lies on one server.
+  struct Part {
+    int key, server, way;  // way: the server's place among those that are used
+    long floats;
+    std::vector<long> clocks{};  // of ranks, once there is a push
+    long slowest = 0;
+    int at_slowest = 0, came = 0;
+    std::vector<Pull> waiting{};
+  };
+  struct Key {
+    int first_part = 0, parts = 0;
+  };
+  /// From a rank to a server.
+  struct Way {
+    int pushes = 0, pulls = 0;  // without an answer
+    std::vector<int> waiting_pushes{}, waiting_pulls{};
+  };
+  struct Rank {
+    long step = 0;
+    double began = 0, first_ready = 0;
+    int open = 0;                         // requests of this step that are not met
+    std::vector<int> unsent_pushes{};     // of each key: parts
+    std::vector<int> pushed{}, pulled{};  // of each key: parts without an answer
+    std::vector<Way> ways{};
+  };
+
+  static constexpr long header = StoreHeader::floats_of;
+  static constexpr long large = 4096;  // see KeyValueStore
+  static constexpr int at_a_time = 2;
+
+  void place_key(long floats) {
+    const int count = static_cast<int>(servers_.servers.size()), key = static_cast<int>(keys_.size());
+    const bool on_all = count > 1 && floats >= large * count;
+    keys_.push_back({static_cast<int>(parts_.size()), on_all ? count : 1});
+    for (int s = 0; s < count; ++s) {
+      if (!on_all && s != key % count) continue;
+      const int server = servers_.servers[static_cast<std::size_t>(s)];
+      const auto known = std::find(used_servers_.begin(), used_servers_.end(), server);
+      const int way = static_cast<int>(known - used_servers_.begin());
+      if (known == used_servers_.end()) used_servers_.push_back(server);
+      parts_.push_back({key, server, way, on_all ? part_of(floats, s, count).count : floats});
+    }
+  }
+
+  int buckets() const { return static_cast<int>(training_.buckets.size()); }
+  Rank& rank_at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  Part& part_at(int part) { return parts_[static_cast<std::size_t>(part)]; }
+
+  void add(double time, What what, int from, int to, int part, long clock = 0) {
+    events_.push({time, number_++, from, to, part, clock, what});
+  }
+  /// A message from a rank to another, with so many floats.
+  void send(What what, int from, int to, int part, long floats, long clock = 0) {
+    add(from == to ? times_.clock(from) : times_.send(from, training_.link.busy(floats)), what, from, to, part, clock);
+  }
+  static long floats_of(What what, const Part& part) {
+    return what == What::push || what == What::pulled ? header + part.floats : header;
+  }
+
+  void begin_step(int r) {
+    Rank& rank = rank_at(r);
+    rank.began = times_.clock(r);
+    const double factor = training_.factor(r, rank.step);
+    rank.open = 2 * buckets();
+    for (int b = 0; b < buckets(); ++b) {
+      const SimulatedBucket& bucket = training_.buckets[static_cast<std::size_t>(b)];
+      const double ready = rank.began + (training_.before + bucket.ready + bucket.prepare) * factor;
+      if (b == 0) rank.first_ready = ready;
+      add(ready, What::ready, r, r, b);
+    }
+    const double computed = (training_.before + training_.pass + training_.behind) * factor;
+    result_.computing += computed;
+    if (servers_.consistency.in_rounds) ++rank.open;  // results, and buffers behind them
+    add(rank.began + computed, What::passed, r, r, 0);
+  }
+
+  void handle(const Event& event) {
+    if (event.what == What::ready || event.what == What::passed) {
+      times_.wait(event.to, event.time);
+      if (event.what == What::ready) return push(event.to, event.part);
+      for (int b = buckets(); b-- > 0;) pull(event.to, b);
+      if (servers_.consistency.in_rounds) agree_on(event.to, buckets());
+      return;
+    }
+    Part& part = part_at(event.part);
+    times_.forget_past(event.to, event.time);
+    if (event.from != event.to)
+      times_.receive(event.from, event.to, event.time, training_.link.busy(floats_of(event.what, part)));
+    times_.wait(event.to, event.time);
+    switch (event.what) {
+      case What::push:
+        return take(event);
+      case What::pull:
+        if (!answer_pull(event.part, {event.from, event.clock})) part.waiting.push_back({event.from, event.clock});
+        return;
+      case What::acknowledged:
+      case What::pulled:
+        return take_answer(event);
+      default:
+        return;
+    }
+  }
+
+  // A rank's part.
+
+  void push(int r, int key) {
+    Rank& rank = rank_at(r);
+    const Key& parts = keys_[static_cast<std::size_t>(key)];
+    rank.unsent_pushes[static_cast<std::size_t>(key)] = parts.parts;
+    rank.pushed[static_cast<std::size_t>(key)] = parts.parts;
+    for (int p = parts.first_part; p < parts.first_part + parts.parts; ++p) {
+      Way& way = rank.ways[static_cast<std::size_t>(part_at(p).way)];
+      way.waiting_pushes.push_back(p);
+      send_waiting(r, way);
+    }
+  }
+  void pull(int r, int key) {
+    Rank& rank = rank_at(r);
+    const Key& parts = keys_[static_cast<std::size_t>(key)];
+    rank.pulled[static_cast<std::size_t>(key)] = parts.parts;
+    for (int p = parts.first_part; p < parts.first_part + parts.parts; ++p) {
+      Way& way = rank.ways[static_cast<std::size_t>(part_at(p).way)];
+      way.waiting_pulls.push_back(p);
+      send_waiting(r, way);
+    }
+  }
+  /// Pushes its own, and pulls the mean; then the next key, if there is one.
+  void agree_on(int r, int key) {
+    if (key < static_cast<int>(keys_.size()))
+      push(r, key);
+    else
+      close(r);
+  }
+
+  void send_waiting(int r, Way& way) {
+    Rank& rank = rank_at(r);
+    while (way.pushes < at_a_time && !way.waiting_pushes.empty()) {
+      const int p = way.waiting_pushes.front();
+      way.waiting_pushes.erase(way.waiting_pushes.begin());
+      ++way.pushes;
+      const Part& part = part_at(p);
+      send(What::push, r, part.server, p, floats_of(What::push, part));
+      if (--rank.unsent_pushes[static_cast<std::size_t>(part.key)] > 0) continue;
+      const Key& parts = keys_[static_cast<std::size_t>(part.key)];  // now it may be pulled
+      for (int other = parts.first_part; other < parts.first_part + parts.parts; ++other)
+        send_pulls(r, rank.ways[static_cast<std::size_t>(part_at(other).way)]);
+    }
+    send_pulls(r, way);
+  }
+  void send_pulls(int r, Way& way) {
+    const Rank& rank = rank_at(r);
+    for (auto at = way.waiting_pulls.begin(); way.pulls < at_a_time && at != way.waiting_pulls.end();) {
+      const Part& part = part_at(*at);
+      if (rank.unsent_pushes[static_cast<std::size_t>(part.key)] > 0) {
+        ++at;
+        continue;
+      }
+      ++way.pulls;
+      send(What::pull, r, part.server, *at, header, rank.step + 1);
+      at = way.waiting_pulls.erase(at);
+    }
+  }
+
+  void take_answer(const Event& event) {
+    const int r = event.to;
+    const Part& part = part_at(event.part);
+    Rank& rank = rank_at(r);
+    Way& way = rank.ways[static_cast<std::size_t>(part.way)];
+    const bool was_push = event.what == What::acknowledged;
+    --(was_push ? way.pushes : way.pulls);
+    send_waiting(r, way);
+    if (--(was_push ? rank.pushed : rank.pulled)[static_cast<std::size_t>(part.key)] > 0) return;
+    if (part.key < buckets()) return close(r);
+    if (was_push)
+      pull(r, part.key);
+    else
+      agree_on(r, part.key + 1);
+  }
+
+  /// One request less.
+  void close(int r) {
+    Rank& rank = rank_at(r);
+    if (--rank.open > 0) return;
+    const double now = times_.clock(r);
+    result_.end(r, static_cast<int>(rank.step)) = now;
+    result_.communicating += now - rank.first_ready;
+    if (++rank.step < result_.steps) begin_step(r);
+  }
+
+  // A server's part.
+
+  void take(const Event& event) {
+    Part& part = part_at(event.part);
+    const bool is_mean = part.key >= buckets();
+    if (part.clocks.empty()) {
+      part.clocks.resize(static_cast<std::size_t>(training_.ranks));
+      part.at_slowest = training_.ranks;
+    }
+    const double factor = training_.factor(event.to, rank_at(event.to).step);
+    const double of_update = is_mean ? 0 : servers_.update_of_float * static_cast<double>(part.floats) * factor;
+    times_.compute(event.to, is_mean ? 0 : servers_.sum_of_float * static_cast<double>(part.floats) * factor);
+    bool is_seen = false;
+    if (!servers_.consistency.in_rounds) {
+      times_.compute(event.to, of_update);
+      long& clock = part.clocks[static_cast<std::size_t>(event.from)];
+      if (clock++ == part.slowest && --part.at_slowest == 0) {
+        part.slowest = *std::min_element(part.clocks.begin(), part.clocks.end());
+        part.at_slowest = static_cast<int>(std::count(part.clocks.begin(), part.clocks.end(), part.slowest));
+        is_seen = true;
+      }
+    } else if (++part.came == training_.ranks) {  // nobody pushes again before this
+      times_.compute(event.to, of_update);
+      part.came = 0;
+      ++part.slowest;
+      is_seen = true;
+    }
+    send(What::acknowledged, event.to, event.from, event.part, header);
+    if (is_seen) std::erase_if(part.waiting, [&](const Pull& pull) { return answer_pull(event.part, pull); });
+  }
+
+  bool answer_pull(int p, const Pull& pull) {
+    const Part& part = part_at(p);
+    if (part.slowest < pull.clock - servers_.consistency.staleness) return false;
+    send(What::pulled, part.server, pull.rank, p, floats_of(What::pulled, part));
+    return true;
+  }
+
+  const SimulatedTraining& training_;
+  SimulatedServers servers_;
+  RankTimes times_;
+  SimulatedSteps result_;
+  std::vector<Key> keys_;
+  std::vector<Part> parts_;
+  std::vector<int> used_servers_;
+  std::vector<Rank> ranks_;
+  std::priority_queue<Event> events_;
+  long number_ = 0;
+};
+
+}  // namespace detail
+
+/// Runs so many steps of each rank.
+inline SimulatedSteps simulate(const SimulatedTraining& training, const SimulatedServers& servers, int steps) {
+  return detail::ServerSteps(training, servers, steps).run();
+}
+
+}  // namespace tenet

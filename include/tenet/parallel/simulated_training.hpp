@@ -1,0 +1,217 @@
+#pragma once
+
+#include <functional>
+#include <tenet/comm/rank_times.hpp>
+
+/// What the ranks of a training do in a step, without the numbers: when each of them computes, sends and waits. It is
+/// what `predict_step_time` runs; see parallel/step_time.hpp.
+namespace tenet {
+
+/// A part of the gradients that is sent on its own.
+struct SimulatedBucket {
+  long floats = 0;
+  double ready = 0;    ///< seconds of the last pass until it is there
+  double prepare = 0;  ///< seconds of whoever sends it: what has to be added to it before
+};
+
+/// A training: `ranks` ranks of `replicas` devices each. Times are seconds. All devices have equally many samples.
+struct SimulatedTraining {
+  enum class Exchange {
+    none,        ///< between ranks
+    buckets,     ///< of gradients, while backward goes on
+    parameters,  ///< all of them, after every `steps_alone` steps
+  };
+
+  int ranks = 1, replicas = 1;
+  SimulatedLink link{};
+
+  // Of one device.
+  double before = 0;   ///< its passes over the pieces of a batch before the last one
+  double pass = 0;     ///< the last one: forward and backward
+  double behind = 0;   ///< what comes when the gradients are there: the rest of the program, the update
+  double meeting = 0;  ///< until replicas see that all of them have come, or ranks that `meet`
+
+  double waking = 0;    ///< until a communication thread that has nothing to do begins with what comes
+  double spinning = 0;  ///< for so long a thread that waits, before it sleeps, keeps the other one from its core
+
+  Exchange exchange = Exchange::none;
+  bool by_ring = false;  ///< else in the quickest way
+  std::vector<SimulatedBucket> buckets{};
+  long parameter_floats = 0;
+  int steps_alone = 1;
+  bool counts_before = false;  ///< how many samples there are is agreed upon before the first pass
+  bool counts_during = false;  ///< or while it runs
+  bool meet = false;           ///< ranks are threads that share the parameters
+  bool shares_first = false;   ///< all begin with the parameters of rank 0
+  long result_floats = 0;      ///< averaged at the end of a step
+  long buffer_floats = 0;      ///< sent by rank 0 at the end of a step
+
+  /// How many times as long as others a device takes for what it computes in a step; none: 1.
+  std::function<double(int device, long step)> slowness{};
+
+  double factor(int device, long step) const { return slowness ? slowness(device, step) : 1.0; }
+};
+
+/// When each rank ends each of its steps, and what the steps of all of them take together.
+struct SimulatedSteps {
+  int steps = 0;
+  std::vector<double> ends{};  ///< of step s of rank r: at r · steps + s
+  double computing = 0;        ///< of a device; the mean of those of a rank
+  double communicating = 0;    ///< the communication thread is not idle, or waits for those of others
+
+  SimulatedSteps(int ranks, int steps_of_rank)
+      : steps(steps_of_rank), ends(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(steps_of_rank)) {}
+
+  int ranks() const { return static_cast<int>(ends.size()) / steps; }
+  double& end(int rank, int step) {
+    return ends[static_cast<std::size_t>(rank) * static_cast<std::size_t>(steps) + static_cast<std::size_t>(step)];
+  }
+  double end(int rank, int step) const { return const_cast<SimulatedSteps*>(this)->end(rank, step); }
+
+  /// Steps a second of all ranks together, behind the first ones of each.
+  double rate(int skipped) const { return rate(skipped, 0, 1e300); }
+  /// The same where ranks do not wait for each other: while each of them has done `skipped` steps and none has done
+  /// all.
+  double rate_while_all_run(int skipped) const {
+    double begin = 0, until = 1e300;
+    for (int rank = 0; rank < ranks(); ++rank) {
+      begin = std::max(begin, end(rank, skipped - 1));
+      until = std::min(until, end(rank, steps - 1));
+    }
+    return rate(skipped, begin, until);
+  }
+
+ private:
+  double rate(int skipped, double begin, double until) const {
+    double sum = 0;
+    for (int rank = 0; rank < ranks(); ++rank) {
+      int first = skipped - 1, last = steps - 1;
+      while (first + 1 < last && end(rank, first) < begin) ++first;
+      while (last - 1 > first && end(rank, last) > until) --last;
+      sum += (last - first) / (end(rank, last) - end(rank, first));
+    }
+    return sum;
+  }
+};
+
+namespace detail {
+
+/// A step of ranks that exchange by collectives.
+class CollectiveSteps {
+ public:
+  explicit CollectiveSteps(const SimulatedTraining& training)
+      : training_(training), times_(training.ranks, training.link), begins_(static_cast<std::size_t>(training.ranks)) {}
+
+  SimulatedSteps run(int steps) {
+    SimulatedSteps result(training_.ranks, steps);
+    for (int step = 0; step < steps; ++step) {
+      take(step);
+      for (int rank = 0; rank < training_.ranks; ++rank) result.end(rank, step) = times_.clock(rank);
+    }
+    result.computing = computing_;
+    result.communicating = communicating_;
+    return result;
+  }
+
+ private:
+  using Exchange = SimulatedTraining::Exchange;
+
+  void take(long step) {
+    if (step == 0 && training_.shares_first) time_broadcast(times_, training_.parameter_floats);
+    if (training_.counts_before) reduce(1);
+    for (int rank = 0; rank < training_.ranks; ++rank) begins_[static_cast<std::size_t>(rank)] = times_.clock(rank);
+    if (training_.counts_during) {
+      for (int rank = 0; rank < training_.ranks; ++rank) times_.compute(rank, training_.waking);
+      reduce(1);
+    }
+    lost_.assign(begins_.size(), 0);
+    // When all devices of a rank have computed so long in their last passes.
+    const auto all_have = [&](int rank, double seconds) {
+      double latest = 0;
+      for (int i = 0; i < training_.replicas; ++i)
+        latest = std::max(latest, (training_.before + seconds) * training_.factor(rank * training_.replicas + i, step));
+      return begins_[static_cast<std::size_t>(rank)] + latest;
+    };
+    for (const SimulatedBucket& bucket : training_.buckets) {
+      for (int rank = 0; rank < training_.ranks; ++rank) {
+        const double ready = computed(rank, all_have(rank, bucket.ready));
+        if (times_.clock(rank) < ready) times_.wait(rank, ready + training_.waking);
+        times_.compute(rank, bucket.prepare * training_.factor(rank * training_.replicas, step));
+        communicating_ += bucket.prepare;
+      }
+      reduce(bucket.floats);
+    }
+    for (int rank = 0; rank < training_.ranks; ++rank) {
+      const double end = computed(rank, all_have(rank, training_.pass));
+      // Who waits for the communication thread spins, too, and keeps it from what it waits for.
+      if (training_.exchange == Exchange::buckets && times_.clock(rank) > end) times_.compute(rank, training_.spinning);
+      times_.wait(rank, end);
+    }
+    meet();
+    for (int rank = 0; rank < training_.ranks; ++rank) {
+      double slowest = 0, sum = 0;
+      for (int i = 0; i < training_.replicas; ++i) {
+        const double factor = training_.factor(rank * training_.replicas + i, step);
+        slowest = std::max(slowest, factor);
+        sum += factor;
+      }
+      times_.compute(rank, training_.behind * slowest);
+      computing_ += (training_.before + training_.pass + training_.behind) * sum / training_.replicas;
+    }
+    meet();
+    if (training_.result_floats > 0) reduce(training_.result_floats);
+    if (training_.exchange == Exchange::parameters) {
+      if ((step + 1) % training_.steps_alone != 0) return;
+      reduce(training_.parameter_floats);
+    }
+    if (training_.buffer_floats > 0) timed([&] { time_broadcast(times_, training_.buffer_floats); });
+  }
+
+  /// When what would be computed at `time` is, where the communication thread has nothing to do until then, and spins.
+  double computed(int rank, double time) {
+    double& lost = lost_[static_cast<std::size_t>(rank)];
+    if (training_.exchange == Exchange::buckets)
+      lost += std::clamp(time + lost - times_.clock(rank), 0.0, training_.spinning);
+    return time + lost;
+  }
+
+  void reduce(long floats) {
+    timed([&] {
+      if (training_.by_ring)
+        time_ring(times_, floats);
+      else
+        time_all_reduce(times_, floats);
+    });
+  }
+
+  template <class Call>
+  void timed(Call call) {
+    for (int rank = 0; rank < training_.ranks; ++rank) communicating_ -= times_.clock(rank);
+    call();
+    for (int rank = 0; rank < training_.ranks; ++rank) communicating_ += times_.clock(rank);
+  }
+
+  /// Replicas wait for each other, and so do ranks that share the parameters.
+  void meet() {
+    if (training_.replicas == 1 && !training_.meet) return;
+    const double last = times_.last();
+    for (int rank = 0; rank < training_.ranks; ++rank) {
+      if (training_.meet) times_.wait(rank, last);
+      times_.compute(rank, training_.meeting);
+    }
+  }
+
+  const SimulatedTraining& training_;
+  RankTimes times_;
+  std::vector<double> begins_, lost_;
+  double computing_ = 0, communicating_ = 0;
+};
+
+}  // namespace detail
+
+/// Runs so many steps.
+inline SimulatedSteps simulate(const SimulatedTraining& training, int steps) {
+  return detail::CollectiveSteps(training).run(steps);
+}
+
+}  // namespace tenet

@@ -1,0 +1,280 @@
+#pragma once
+
+#include <tenet/comm/simulated_transport.hpp>
+#include <tenet/exec/buckets.hpp>
+#include <tenet/exec/step_work.hpp>
+#include <tenet/parallel/shards.hpp>
+#include <tenet/parallel/simulated_servers.hpp>
+#include <tenet/parallel/synchronisation.hpp>
+
+/// What a training step takes on devices and networks that are not there. Not part of tenet/tenet.hpp.
+namespace tenet {
+
+/// A world for trainers that are only asked for the time of a step: Distributed<Imagined>.
+struct Imagined {
+  static SimulatedTransport connect();  // defined nowhere
+};
+
+struct StepTimeOptions {
+  int workers = 0;           ///< devices of all ranks together; 0: those of one rank
+  int batch_of_worker = 32;  ///< samples of each device in a step
+  SimulatedLink link{};      ///< between ranks
+  /// Between devices of one rank: what a message costs, and how fast one copies.
+  SimulatedLink inside{.latency = 1e-6, .bytes_per_second = 1e10};
+  Machine machine{};
+  /// Seconds until a communication thread that has had nothing to do begins with a bucket: the operating system's.
+  double waking = 0;
+  /// Seconds for which it, or who waits for it, spins before it sleeps, where both share a core; else 0.
+  double spinning = 0;
+  /// Measured, of one worker by itself with `batch_of_worker` samples: the model's steps are stretched to take so long
+  /// together. 0: nothing is known.
+  double seconds_of_step = 0;
+  /// What each step of the program takes for so many samples, instead of the model: `measured_seconds_of_steps`, say.
+  std::function<std::vector<double>(int samples)> seconds_of_steps{};
+  /// How many times as long as others a worker takes to compute in a step; none: 1.
+  std::function<double(int worker, long step)> slowness{};
+  int steps = 0;  ///< that are simulated; 0: 4, and 40 where workers are not equally quick
+};
+
+/// The mean of steps that follow each other. Times are seconds.
+struct StepTime {
+  double forward = 0, backward = 0, update = 0;  ///< of a worker by itself with its samples
+  double communication = 0;  ///< of a rank's step: something is under way, or waited for from other ranks
+  double hidden = 0;         ///< of that, beside what the rank computes
+  double exposed = 0;        ///< for so long the rank does not compute
+  double step = 0;
+  double samples_per_second = 0;  ///< of all workers
+  double efficiency = 0;          ///< samples a second, over `workers` times those of a worker by itself
+  int workers = 0;
+};
+
+/// One worker takes `factor` times as long as the others.
+inline auto one_is_slow(int slow, double factor) {
+  return [=](int worker, long) { return worker == slow ? factor : 1.0; };
+}
+/// In each step another one of the workers, drawn at random, takes `factor` times as long.
+inline auto slow_in_turns(int workers, double factor, std::uint64_t seed = 1) {
+  return [=](int worker, long step) {
+    Random random(seed, static_cast<std::uint64_t>(step));
+    return static_cast<int>(random.below(static_cast<std::uint32_t>(workers))) == worker ? factor : 1.0;
+  };
+}
+/// Each step of each worker takes exp(deviation · x) times as long, x normal with mean 0 and variance 1.
+inline auto with_jitter(double deviation, std::uint64_t seed = 1) {
+  return [=](int worker, long step) {
+    Random random(seed, static_cast<std::uint64_t>(step) << 32 | static_cast<std::uint64_t>(worker));
+    return std::exp(deviation * static_cast<double>(random.normal()));
+  };
+}
+
+namespace detail {
+
+template <class Trainer>
+class StepTimePrediction {
+ public:
+  explicit StepTimePrediction(StepTimeOptions options) : options_(std::move(options)) {
+    static_assert(!SharesWithoutLocks<Synchronisation>, "predict_step_time: there is no model of Hogwild");
+    static_assert(Program::order.devices == 1, "predict_step_time: there is no model of InterOpParallel");
+    static_assert(Program::slots.table_count == 0, "predict_step_time: there is no model of sparse tables");
+    if (options_.workers == 0) options_.workers = replicas;
+    if (options_.batch_of_worker < 1)
+      fail("predict_step_time", "batch_of_worker", "at least one", options_.batch_of_worker);
+    if (options_.workers < 0 || options_.workers % replicas != 0 || (!has_ranks && options_.workers != replicas))
+      fail("predict_step_time", "workers",
+           (has_ranks ? "a multiple of " : "") + std::to_string(replicas) + ", as the strategy says",
+           std::to_string(options_.workers));
+    ranks_ = options_.workers / replicas;
+    if (Shards::in_all > 0 && Shards::in_all % options_.workers != 0)
+      fail("Reproducible", "number of workers", "1, 2, 4 or 8", options_.workers);
+  }
+
+  StepTime run() {
+    const SimulatedTraining training = describe();
+    const bool differ = static_cast<bool>(options_.slowness);
+    const int skipped = 4 + (differ && staleness() < 64 ? static_cast<int>(staleness()) : 0);
+    // Ranks that meet after some steps only: whole rounds of these.
+    const int round = training.steps_alone, counted = options_.steps > 0 ? options_.steps : differ ? 40 : 4;
+    const int before = (skipped + round - 1) / round * round, steps = before + (counted + round - 1) / round * round;
+    const SimulatedSteps found = [&] {
+      if constexpr (serves_ranks)
+        return simulate(training, servers_of(), steps);
+      else
+        return simulate(training, steps);
+    }();
+
+    StepTime result = alone_;
+    const double of_rank = 1.0 / (static_cast<double>(training.ranks) * steps);
+    const double rate = alone_run() ? found.rate_while_all_run(before) : found.rate(before);
+    result.workers = options_.workers;
+    result.step = training.ranks / rate;
+    result.communication = found.communicating * of_rank;
+    result.exposed = std::max(0.0, result.step - found.computing * of_rank);
+    result.hidden = std::max(0.0, result.communication - result.exposed);
+    const double samples = options_.batch_of_worker;
+    result.samples_per_second = samples * options_.workers / result.step;
+    result.efficiency = (alone_.forward + alone_.backward + alone_.update) / result.step;
+    return result;
+  }
+
+ private:
+  using Program = typename Trainer::Training;
+  using Chosen = typename Trainer::Chosen;
+  using Synchronisation = typename Chosen::Synchronisation;
+  using Strategy = typename Chosen::Strategy;
+  using Shards = typename Chosen::Shards;
+  static constexpr bool has_ranks = Chosen::has_ranks, is_cut = detail::is_cut<Shards>;
+  static constexpr int replicas = Strategy::replicas;
+  static constexpr bool serves_ranks = has_ranks && HasServers<Synchronisation>;
+  static constexpr double bytes = sizeof(float);
+
+  static constexpr long staleness() {
+    if constexpr (serves_ranks)
+      return Synchronisation::Consistency::consistency.staleness;
+    else
+      return 0;
+  }
+
+  /// Whether ranks go on without waiting for all others.
+  static constexpr bool alone_run() {
+    if constexpr (serves_ranks)
+      return !Synchronisation::in_rounds;
+    else
+      return false;
+  }
+
+  /// Seconds of each step of the program for so many samples.
+  std::vector<double> steps_for(int samples) const {
+    if (!options_.seconds_of_steps) return seconds_of_steps<Program>(options_.machine, samples);
+    std::vector<double> steps = options_.seconds_of_steps(samples);
+    if (static_cast<int>(steps.size()) != Program::lowered.used.steps)
+      fail("predict_step_time", "seconds_of_steps", std::to_string(Program::lowered.used.steps) + " steps",
+           std::to_string(steps.size()));
+    return steps;
+  }
+
+  SimulatedTraining describe() {
+    constexpr int first = Program::lowered.prepared_steps, update = Program::lowered.first_update,
+                  after = Program::lowered.after_update, all = Program::lowered.used.steps;
+    constexpr double floats = static_cast<double>(Program::slots.parameter_floats);
+    const auto sum_of = [](const std::vector<double>& steps, int from, int to) {
+      double sum = 0;
+      for (int s = from; s < to; ++s) sum += steps[static_cast<std::size_t>(s)];
+      return sum;
+    };
+    // One worker by itself, and by how much the model errs.
+    const std::vector<double> alone = steps_for(options_.batch_of_worker);
+    const double whole = sum_of(alone, first, all);
+    const double scale = options_.seconds_of_step > 0 && whole > 0 ? options_.seconds_of_step / whole : 1;
+    const std::vector<StepWork> work = work_of_steps<Program>();
+    for (int s = first; s < all; ++s) {
+      const auto at = static_cast<std::size_t>(s);
+      (s >= update && s < after ? alone_.update
+       : work[at].is_forward    ? alone_.forward
+                                : alone_.backward) += scale * alone[at];
+    }
+
+    // The pieces of its batch, one after the other.
+    const int pieces = Shards::in_all > 0 ? Shards::in_all / options_.workers : Shards::of_worker;
+    const int samples = (options_.batch_of_worker + pieces - 1) / pieces;
+    const std::vector<double> steps = pieces == 1 ? alone : steps_for(samples);
+    const double memory = options_.machine.bytes_per_second, pass = scale * sum_of(steps, first, update),
+                 rest = scale * sum_of(steps, after, all), add = is_cut ? (pieces > 1 ? 3 : 2) * bytes / memory : 0;
+
+    SimulatedTraining training;
+    training.ranks = ranks_;
+    training.replicas = replicas;
+    training.link = options_.link;
+    training.waking = options_.waking;
+    training.spinning = options_.spinning;
+    training.slowness = options_.slowness;
+    training.parameter_floats = Program::slots.parameter_floats;
+    training.before = (pieces - 1) * (pass + rest + add * floats);
+    training.pass = pass;
+    training.behind = rest;
+    training.meeting = replicas > 1 ? options_.inside.latency : 0;
+    if constexpr (!serves_ranks) training.behind += alone_.update / replicas;
+    if constexpr (Chosen::sends_buckets()) {
+      static constexpr auto plan =
+          plan_buckets(Program::lowered, Program::slots, Chosen::Buckets::bucket_bytes / static_cast<long>(bytes));
+      constexpr bool adds_replicas = has_ranks && replicas > 1;
+      for (const Bucket& bucket : plan) {
+        const double of_float = add + (adds_replicas ? (replicas + 1) * bytes / memory : 0);
+        training.buckets.push_back(
+            {bucket.floats, scale * sum_of(steps, first, bucket.ready), of_float * static_cast<double>(bucket.floats)});
+      }
+    }
+    if constexpr (std::is_void_v<Synchronisation>) {
+      // There is nothing to exchange.
+    } else if constexpr (!has_ranks) {
+      if constexpr (Chosen::sends_buckets()) {
+        // Each device is a rank of a network of threads.
+        training.ranks = replicas;
+        training.replicas = 1;
+        training.link = options_.inside;
+        training.exchange = SimulatedTraining::Exchange::buckets;
+        training.meet = true;
+      } else {
+        // Where all of it lies on one of them, it alone adds up and updates.
+        constexpr double part =
+            static_cast<double>(
+                Synchronisation::Place::part(1L << 40, Synchronisation::Place::least_replicas - 1, replicas).count) /
+            static_cast<double>(1L << 40);
+        training.behind = rest + part * (alone_.update + (replicas + 1) * floats * bytes / memory);
+        if (is_cut) training.behind += add * floats;
+      }
+    } else {
+      training.shares_first = true;
+      training.result_floats = Program::result_count;
+      training.buffer_floats = Program::writes_buffers ? Program::slots.buffer_floats : 0;
+      if (replicas > 1) training.behind += 2 * floats * bytes / memory / replicas;
+      if constexpr (AveragesParameters<Synchronisation>) {
+        training.exchange = SimulatedTraining::Exchange::parameters;
+        training.steps_alone = Synchronisation::steps_alone;
+        training.result_floats = 0;
+        training.behind += add * floats;
+      } else {
+        training.exchange = SimulatedTraining::Exchange::buckets;
+        training.counts_before = Shards::in_all > 0;
+        training.counts_during = Shards::in_all == 0;
+      }
+    }
+    training.by_ring = std::is_same_v<Synchronisation, Ring>;
+    return training;
+  }
+
+  auto servers_of() const {
+    const double memory = options_.machine.bytes_per_second;
+    return SimulatedServers{Synchronisation::Consistency::consistency, Synchronisation::Place::servers(),
+                            5 * bytes / memory,
+                            alone_.update / static_cast<double>(Program::slots.parameter_floats) + 2 * bytes / memory};
+  }
+
+  StepTimeOptions options_;
+  int ranks_ = 1;
+  StepTime alone_;
+};
+
+}  // namespace detail
+
+/// The step time of a trainer's type for any number of workers, from its compiled program, its policies, and constants
+/// of machine and network:
+///
+///     using Rank = Trainer<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, Distributed<Imagined>, Ring>;
+///     const StepTime found = predict_step_time<Rank>({.workers = 4096, .link = {1e-5, 1.25e9}});
+///
+/// Nothing is trained: the program's steps, its plan of buckets, and the messages of its policies move clocks. What the
+/// model is, and what it leaves out: docs/simulator.md. Throws `Error` where the policies do not allow so many workers.
+template <class Trainer>
+StepTime predict_step_time(StepTimeOptions options = {}) {
+  return detail::StepTimePrediction<Trainer>(std::move(options)).run();
+}
+
+/// For `seconds_of_steps`: the trainer's program is run on this machine, on one device with as many threads as it has.
+template <class Trainer>
+auto measured_on_this_machine(int rounds = 10) {
+  return [rounds](int samples) {
+    return measured_seconds_of_steps<typename Trainer::Device, typename Trainer::Training>(samples, rounds);
+  };
+}
+
+}  // namespace tenet

@@ -1,0 +1,99 @@
+#include "tenet/parallel/simulated_servers.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "../support/message.hpp"
+
+using namespace tenet;
+
+namespace {
+
+constexpr SimulatedLink ethernet{.latency = 1e-4, .bytes_per_second = 1e9};
+
+SimulatedTraining training_of(int ranks, std::vector<long> keys, double pass) {
+  SimulatedTraining training;
+  training.ranks = ranks;
+  training.link = ethernet;
+  training.pass = pass;
+  for (const long floats : keys) training.buckets.push_back({floats, pass, 0});
+  return training;
+}
+
+double step_of(const SimulatedTraining& training, const SimulatedServers& servers, int steps = 6) {
+  return training.ranks / simulate(training, servers, steps).rate(2);
+}
+
+}  // namespace
+
+TEST_CASE("one server takes from and gives to all ranks, one after the other", "[simulated_servers]") {
+  constexpr long m = 10'000'000;
+  for (const int ranks : {2, 5, 64}) {
+    CAPTURE(ranks);
+    const double found = step_of(training_of(ranks, {m}, 1e-2), {Consistency::bulk_synchronous(), {0}});
+    // Whoever is answered first computes and pushes while the others are still being answered.
+    CHECK(found == Approx(1e-2 + ranks * ethernet.busy(m) + 2 * ethernet.latency).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("what lies on all ranks is the traffic of all of them", "[simulated_servers]") {
+  constexpr long m = 10'000'000;
+  for (const int ranks : {2, 5, 32}) {
+    CAPTURE(ranks);
+    // Each sends its parts in the order of servers: the last server's come when all others' have been sent.
+    const double found = step_of(training_of(ranks, {m}, 0), {Consistency::bulk_synchronous(), {}});
+    CHECK(found > 2 * (ranks - 1.0) / ranks * ethernet.busy(m));
+    CHECK(found < 3 * ethernet.busy(m) + 10 * ranks * ethernet.latency);
+  }
+}
+
+TEST_CASE("small values lie on one server, key by key in turn", "[simulated_servers]") {
+  // Two keys of 8000 numbers: fewer than 4096 for each of four servers, so that ranks 0 and 1 serve.
+  const double busy = ethernet.busy(8000);
+  const double two = step_of(training_of(4, {8000, 8000}, 0), {Consistency::bulk_synchronous(), {}});
+  const double one = step_of(training_of(4, {8000, 8000}, 0), {Consistency::bulk_synchronous(), {2}});
+  CHECK(one == Approx(2 * 4 * busy + 2 * ethernet.latency).epsilon(0.03));
+  CHECK(two < one - 2 * busy);
+}
+
+TEST_CASE("a server's sums and updates take its time", "[simulated_servers]") {
+  constexpr long m = 1'000'000;
+  SimulatedServers servers{Consistency::bulk_synchronous(), {0}};
+  const double plain = step_of(training_of(3, {m}, 0), servers);
+  servers.update_of_float = 1e-8;
+  CHECK(step_of(training_of(3, {m}, 0), servers) == Approx(plain + 1e-8 * m).epsilon(1e-3));  // one a round
+  servers.consistency = Consistency::asynchronous();
+  const SimulatedSteps alone = simulate(training_of(3, {m}, 0), servers, 40);
+  CHECK(3 / alone.rate_while_all_run(4) == Approx(3e-8 * m).epsilon(0.05));  // one a push
+}
+
+TEST_CASE("nobody is further ahead than the staleness bound allows", "[simulated_servers]") {
+  for (const long bound : {0L, 1L, 3L}) {
+    SimulatedTraining training = training_of(4, {5000, 70'000}, 1e-3);
+    training.slowness = [](int device, long step) { return device == (step / 7) % 4 ? 5.0 : 1.0; };
+    const SimulatedSteps steps = simulate(training, {Consistency::bounded_staleness(bound), {}}, 60);
+    double most_ahead = 0;
+    for (int rank = 0; rank < 4; ++rank)
+      for (int other = 0; other < 4; ++other)
+        for (int step = static_cast<int>(bound) + 1; step < 60; ++step) {
+          CHECK(steps.end(rank, step) >= steps.end(other, step - static_cast<int>(bound) - 1));
+          if (steps.end(rank, step) < steps.end(other, step - static_cast<int>(bound))) ++most_ahead;
+        }
+    CHECK(most_ahead > 0);  // the bound is made use of
+  }
+}
+
+TEST_CASE("asynchronous ranks do not wait for a slow one", "[simulated_servers]") {
+  SimulatedTraining training = training_of(4, {5000}, 1e-2);
+  training.slowness = [](int device, long) { return device == 1 ? 4.0 : 1.0; };
+  const double quick = 1e-2 + 4 * ethernet.latency;
+  const SimulatedSteps steps = simulate(training, {Consistency::asynchronous(), {}}, 40);
+  CHECK(steps.rate_while_all_run(4) == Approx(3 / quick + 1 / (quick + 3e-2)).epsilon(0.05));
+  const SimulatedSteps rounds = simulate(training, {Consistency::bulk_synchronous(), {}}, 40);
+  CHECK(rounds.rate(4) == Approx(4 / (quick + 3e-2)).epsilon(0.05));
+}
+
+TEST_CASE("servers that are no ranks are refused", "[simulated_servers]") {
+  CHECK(message_of([] {
+          simulate(training_of(2, {10}, 0), {Consistency::asynchronous(), {2}}, 1);
+        }) == "ParameterServer: no such server; expected a rank from 0 to 1, found 2");
+}

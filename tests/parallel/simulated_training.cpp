@@ -1,0 +1,124 @@
+#include "tenet/parallel/simulated_training.hpp"
+
+#include <catch2/catch.hpp>
+#include <tenet/comm/simulated_transport.hpp>
+
+using namespace tenet;
+
+namespace {
+
+constexpr SimulatedLink ethernet{.latency = 2e-5, .bytes_per_second = 1.25e9};
+
+/// Eight buckets of 1 MiB, one every 2.5 ms.
+SimulatedTraining eight_buckets(int ranks) {
+  SimulatedTraining training;
+  training.ranks = ranks;
+  training.link = ethernet;
+  training.exchange = SimulatedTraining::Exchange::buckets;
+  training.pass = 8 * 2.5e-3;
+  for (int b = 0; b < 8; ++b) training.buckets.push_back({1 << 18, (b + 1) * 2.5e-3, 0});
+  return training;
+}
+
+/// The same with threads and numbers.
+double with_numbers(int ranks) {
+  SimulatedNetwork network(ranks, {.link = ethernet});
+  return network.run([](SimulatedTransport& transport) {
+    std::vector<float> gradients(1 << 18);
+    for (int bucket = 0; bucket < 8; ++bucket) {
+      const double complete = (bucket + 1) * 2.5e-3;
+      if (transport.now() < complete) transport.compute(complete - transport.now());
+      all_reduce(transport, gradients.data(), 1 << 18, {"bucket", bucket, 1});
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("buckets that hide behind the backward pass take what they take on a simulated network",
+          "[simulated_training]") {
+  for (const int ranks : {1, 2, 3, 8}) {
+    CAPTURE(ranks);
+    const SimulatedSteps steps = simulate(eight_buckets(ranks), 1);
+    double last = 0;
+    for (int rank = 0; rank < ranks; ++rank) last = std::max(last, steps.end(rank, 0));
+    CHECK(last == Approx(with_numbers(ranks)).epsilon(1e-14));
+  }
+  CHECK(simulate(eight_buckets(8), 1).end(0, 0) == Approx(0.0216).epsilon(1e-3));
+}
+
+TEST_CASE("a communication thread that sleeps has to wake", "[simulated_training]") {
+  SimulatedTraining training = eight_buckets(2);
+  const double awake = simulate(training, 1).end(0, 0);
+  training.waking = 1e-4;  // each bucket has been sent before the next one is there
+  CHECK(simulate(training, 1).end(0, 0) == Approx(awake + 1e-4).epsilon(1e-12));
+  training.counts_during = true;
+  training.pass = 0;
+  for (SimulatedBucket& bucket : training.buckets) bucket.ready = 0;  // it does not sleep in between
+  const double busy = simulate(training, 1).end(0, 0);
+  training.waking = 0;
+  CHECK(busy == Approx(simulate(training, 1).end(0, 0) + 1e-4).epsilon(1e-12));
+}
+
+TEST_CASE("a communication thread that spins takes time from the one that computes", "[simulated_training]") {
+  SimulatedTraining training = eight_buckets(2);
+  const double usual = simulate(training, 1).end(0, 0);
+  training.spinning = 1e-4;  // it is idle before each of the eight buckets, and is waited for behind the last one
+  CHECK(simulate(training, 1).end(0, 0) == Approx(usual + 9e-4).epsilon(1e-12));
+  training.spinning = 1;  // until the next bucket: half of the time is lost
+  training.buckets.resize(1);
+  training.buckets[0].ready = training.pass;
+  training.buckets[0].floats = 0;
+  training.link.latency = 0;
+  CHECK(simulate(training, 1).end(0, 0) == Approx(2 * training.pass));
+}
+
+TEST_CASE("ranks that are not equally quick wait for the slowest at every exchange", "[simulated_training]") {
+  SimulatedTraining training = eight_buckets(4);
+  training.slowness = [](int device, long step) { return device == 2 && step > 0 ? 2.0 : 1.0; };
+  const SimulatedSteps steps = simulate(training, 3);
+  const double usual = simulate(eight_buckets(4), 1).end(0, 0);
+  for (int rank = 0; rank < 4; ++rank) {
+    CHECK(steps.end(rank, 0) == Approx(usual).epsilon(1e-4));
+    CHECK(steps.end(rank, 1) - steps.end(rank, 0) == Approx(usual + 8 * 2.5e-3).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("a rank's bucket is there when the last of its replicas has computed it", "[simulated_training]") {
+  SimulatedTraining training = eight_buckets(2);
+  training.replicas = 2;
+  training.behind = 1e-3;
+  training.meeting = 1e-6;
+  training.slowness = [](int device, long) { return device == 3 ? 3.0 : 1.0; };
+  const SimulatedSteps steps = simulate(training, 1);
+  const double last_bucket = simulate(eight_buckets(2), 1).end(0, 0) - 8 * 2.5e-3;
+  CHECK(steps.end(0, 0) == Approx(3 * 8 * 2.5e-3 + last_bucket + 1e-3 + 2e-6).epsilon(1e-6));
+  CHECK(steps.end(1, 0) == Approx(3 * 8 * 2.5e-3 + last_bucket + 3e-3 + 2e-6).epsilon(1e-6));
+  CHECK(steps.computing == Approx((8 * 2.5e-3 + 1e-3) * (1 + 2)));  // of a rank the mean of its devices
+}
+
+TEST_CASE("local SGD exchanges all parameters after some steps", "[simulated_training]") {
+  SimulatedTraining training;
+  training.ranks = 4;
+  training.link = ethernet;
+  training.exchange = SimulatedTraining::Exchange::parameters;
+  training.parameter_floats = 1 << 20;
+  training.steps_alone = 3;
+  training.pass = 1e-3;
+  const SimulatedSteps steps = simulate(training, 6);
+  const double exchange = 4 * ethernet.latency + 2 * 0.75 * ethernet.busy(1 << 20);
+  CHECK(steps.end(0, 1) == Approx(2e-3));
+  CHECK(steps.end(0, 2) == Approx(3e-3 + exchange));
+  CHECK(steps.end(3, 5) == Approx(6e-3 + 2 * exchange));
+  CHECK(4 / steps.rate(3) == Approx(1e-3 + exchange / 3));
+}
+
+TEST_CASE("steps a second are counted while all ranks run", "[simulated_training]") {
+  SimulatedSteps steps(2, 10);
+  for (int step = 0; step < 10; ++step) {
+    steps.end(0, step) = 1.0 * (step + 1);
+    steps.end(1, step) = 4.0 * (step + 1);
+  }
+  CHECK(steps.rate_while_all_run(2) == Approx(1 + 0.25));
+  CHECK(steps.rate(2) == Approx(1 + 0.25));
+}

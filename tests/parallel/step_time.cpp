@@ -1,0 +1,287 @@
+#include "tenet/parallel/step_time.hpp"
+
+#include <catch2/catch.hpp>
+#include <numeric>
+#include <tenet/parallel/local_sgd.hpp>
+#include <tenet/parallel/parameter_server.hpp>
+#include <tenet/tenet.hpp>
+
+#include "../../examples/models/lenet.hpp"
+#include "../support/message.hpp"
+
+using namespace tenet;
+
+namespace {
+
+constexpr SimulatedLink link{.latency = 2e-5, .bytes_per_second = 1e9};
+constexpr int skipped_steps = 4, steps_taken = skipped_steps + 4;
+
+/// Ranks of a `SimulatedNetwork`, each of which says first which it is.
+struct Ranks {
+  inline static thread_local SimulatedTransport* own = nullptr;
+  static SimulatedTransport connect() { return *own; }
+};
+
+/// When what a rank computes in a step is done, in virtual seconds since the step began: set by each test, read by all
+/// ranks. `behind` comes when all buckets have come back.
+struct Computing {
+  std::vector<double> ready{};
+  double pass = 0, behind = 0;
+  std::vector<double> factor{};  // of ranks
+};
+inline Computing computing;
+inline double began[64];  // of each rank: this step
+
+/// A synchronisation as users may write one: that of `Inner`, whose communication thread waits, in virtual time, until
+/// the computing thread would have come so far. So the whole of a real training runs over a simulated network, and
+/// takes time for what it computes.
+template <class Inner>
+struct WithComputing : Inner {
+  template <class T>
+  static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
+    const auto rank = static_cast<std::size_t>(transport.rank());
+    const double factor = computing.factor[rank];
+    const auto wait_until_computed = [&](double seconds) {
+      const double now = transport.now(), then = began[rank] + seconds * factor;
+      if (then > now) transport.compute(then - now);
+    };
+    if (label.number == -1) began[rank] = transport.now();  // the number of samples: a step begins
+    if (label.number >= 0) wait_until_computed(computing.ready[static_cast<std::size_t>(label.number)]);
+    if (label.number == -2) {  // results, behind everything
+      wait_until_computed(computing.pass);
+      transport.compute(computing.behind * factor);
+    }
+    Inner::reduce(transport, data, floats, label, weight);
+  }
+};
+
+template <class... Tags>
+using Rank = Trainer<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, Cpu<0, 1>, Tags...>;
+
+/// The mean step time of a real training over a simulated network, behind its first steps. Between two steps each rank
+/// computes for `between` seconds.
+template <class Trainer>
+double real_step(int ranks, double between) {
+  SimulatedNetwork network(ranks, {.link = link});
+  std::vector<std::vector<double>> ends(static_cast<std::size_t>(ranks));
+  network.run([&](SimulatedTransport& transport) {
+    Ranks::own = &transport;
+    Trainer trainer{{.learning_rate = 0.01f}};
+    const std::vector<float> inputs(784 * 2);
+    const std::vector<std::int32_t> targets(2);
+    for (int step = 0; step < steps_taken; ++step) {
+      transport.compute(between);
+      trainer.step(inputs.data(), targets.data(), 2);
+      ends[static_cast<std::size_t>(transport.rank())].push_back(transport.now());
+    }
+  });
+  double rate = 0;
+  for (const auto& of_rank : ends)
+    rate += (steps_taken - skipped_steps) / (of_rank[steps_taken - 1] - of_rank[skipped_steps - 1]);
+  return ranks / rate;
+}
+
+/// Seconds of each step of a program, all different, `scale` times some milliseconds together.
+template <class Program>
+std::vector<double> some_seconds(double scale) {
+  std::vector<double> seconds;
+  for (int s = 0; s < Program::lowered.used.steps; ++s) seconds.push_back(scale * 1e-5 * (1 + (7 * s) % 5));
+  return seconds;
+}
+
+/// A real training's step time, and the predicted one.
+template <class Synchronisation, class Buckets, class Inside, class... Shards>
+std::pair<double, double> compare(int ranks, double scale, double slow) {
+  using Real = Rank<Distributed<Ranks, Inside>, WithComputing<Synchronisation>, Buckets, Shards...>;
+  using Predicted = Rank<Distributed<Imagined, Inside>, Synchronisation, Buckets, Shards...>;
+  using Program = typename Real::Training;
+  static_assert(std::is_same_v<Program, typename Predicted::Training>);
+  const std::vector<double> seconds = some_seconds<Program>(scale);
+  const auto until = [&](int step) { return std::accumulate(seconds.begin(), seconds.begin() + step, 0.0); };
+  static constexpr auto plan = plan_buckets(Program::lowered, Program::slots, Buckets::bucket_bytes / 4);
+  computing = {{}, until(Program::lowered.first_update), 0, std::vector<double>(static_cast<std::size_t>(ranks), 1.0)};
+  for (const Bucket& bucket : plan) computing.ready.push_back(until(bucket.ready));
+  const double update = until(Program::lowered.after_update) - computing.pass;  // devices of a rank share it
+  computing.behind =
+      until(Program::lowered.used.steps) - until(Program::lowered.after_update) + update / Inside::replicas;
+  computing.factor.back() = slow;
+  const int workers = ranks * Inside::replicas;
+  StepTimeOptions options{.workers = workers, .batch_of_worker = 2, .link = link, .inside = {.latency = 0}};
+  options.machine.bytes_per_second = std::numeric_limits<double>::infinity();  // devices of a rank add up in no time
+  options.seconds_of_steps = [&](int) { return seconds; };
+  options.steps = steps_taken - skipped_steps;
+  if (slow != 1) options.slowness = one_is_slow(workers - 1, slow);
+  return {real_step<Real>(ranks, 0), predict_step_time<Predicted>(options).step};
+}
+
+template <class Synchronisation, class Buckets, class Inside = Single, class... Shards>
+void check_all() {
+  for (const int ranks : {1, 2, 3, 4, 8})
+    for (const double scale : {0.0, 0.3, 10.0})  // communication takes longer, or computing
+      for (const double slow : {1.0, 3.0}) {
+        CAPTURE(ranks, scale, slow);
+        const auto [found, predicted] = compare<Synchronisation, Buckets, Inside, Shards...>(ranks, scale, slow);
+        CHECK(predicted == Approx(found).epsilon(1e-12));
+      }
+}
+
+}  // namespace
+
+TEST_CASE("the predicted step of a ring is that of a real training over a simulated network", "[step_time]") {
+  check_all<Ring, BucketBytes<16384>>();
+  check_all<Ring, BucketBytes<1 << 20>>();
+}
+
+TEST_CASE("the predicted step of all-reduce is that of a real training over a simulated network", "[step_time]") {
+  check_all<AllReduce, BucketBytes<16384>>();
+}
+
+TEST_CASE("the predicted step of ranks with replicas is that of a real training over a simulated network",
+          "[step_time]") {
+  check_all<AllReduce, BucketBytes<65536>, DataParallel<2>>();
+}
+
+namespace {
+
+StepTimeOptions computing_for(int workers, double seconds) {
+  StepTimeOptions options{.workers = workers, .batch_of_worker = 2, .link = link, .seconds_of_step = seconds};
+  options.machine.bytes_per_second = 1e30;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("the predicted step of local SGD is that of a real training over a simulated network", "[step_time]") {
+  for (const int ranks : {1, 2, 4, 6})
+    for (const double seconds : {1e-9, 2e-3}) {
+      CAPTURE(ranks, seconds);
+      const double found = real_step<Rank<Distributed<Ranks>, LocalSgd<2>>>(ranks, seconds);
+      CHECK(predict_step_time<Rank<Distributed<Imagined>, LocalSgd<2>>>(computing_for(ranks, seconds)).step ==
+            Approx(found).epsilon(1e-9));
+    }
+}
+
+// A store takes what happens to be there first, so that its times differ a little from run to run. And its thread and
+// the one that computes have one virtual clock, so that nothing is computed here.
+TEST_CASE("the predicted step of a parameter server is near that of a real training over a simulated network",
+          "[step_time]") {
+  for (const int ranks : {2, 4, 8}) {
+    CAPTURE(ranks);
+    const double found = real_step<Rank<Distributed<Ranks>, ParameterServer<OnRank<0>>>>(ranks, 0);
+    using Predicted = Rank<Distributed<Imagined>, ParameterServer<OnRank<0>>>;
+    CHECK(predict_step_time<Predicted>(computing_for(ranks, 1e-12)).step == Approx(found).epsilon(0.15));
+  }
+}
+
+TEST_CASE("a worker by itself takes what its steps take, whatever the policies", "[step_time]") {
+  StepTimeOptions options = computing_for(0, 3e-3);
+  const StepTime single = predict_step_time<Rank<>>(options);
+  CHECK(single.forward + single.backward + single.update == Approx(3e-3));
+  CHECK(single.forward > 0);
+  CHECK(single.backward > single.forward);
+  CHECK(single.update > 0);
+  CHECK(single.step == Approx(3e-3));
+  CHECK(single.efficiency == Approx(1));
+  CHECK(single.samples_per_second == Approx(2 / 3e-3));
+  CHECK(single.workers == 1);
+  options.workers = 1;
+  CHECK(predict_step_time<Rank<Distributed<Imagined>>>(options).step == Approx(3e-3));
+  CHECK(predict_step_time<Rank<Distributed<Imagined>, LocalSgd<4>>>(options).step == Approx(3e-3));
+}
+
+TEST_CASE("what is hidden and what is exposed is the communication where workers are equally quick", "[step_time]") {
+  for (const double seconds : {1e-4, 1e-2, 1.0}) {
+    const StepTime found =
+        predict_step_time<Rank<Distributed<Imagined>, Ring, BucketBytes<16384>>>(computing_for(8, seconds));
+    CAPTURE(seconds);
+    CHECK(found.hidden + found.exposed == Approx(found.communication));
+    CHECK(found.step == Approx(seconds + found.exposed));
+    CHECK(found.efficiency == Approx(seconds / found.step));
+    CHECK(found.hidden > 0);
+  }
+}
+
+TEST_CASE("replicas of one process share the update and read each other's gradients", "[step_time]") {
+  StepTimeOptions options{.batch_of_worker = 2, .inside = {1e-6, 1e9}};
+  options.machine.bytes_per_second = 1e9;
+  const StepTime direct = predict_step_time<Rank<DataParallel<4>>>(options);
+  CHECK(direct.workers == 4);
+  const double bytes = 4.0 * Rank<>::Training::slots.parameter_floats, sums = (4 + 1) * bytes / 1e9 / 4;
+  CHECK(direct.step == Approx(direct.forward + direct.backward + direct.update / 4 + sums + 2e-6));
+  // One of them does all of it.
+  const StepTime served = predict_step_time<Rank<DataParallel<4>, ParameterServer<OnRank<2>>>>(options);
+  CHECK(served.step == Approx(direct.forward + direct.backward + direct.update + 4 * sums + 2e-6));
+  // By a ring of threads, each of which sends 2 · 3/4 of the gradients.
+  const StepTime ring = predict_step_time<Rank<DataParallel<4>, Ring>>(options);
+  CHECK(
+      ring.step ==
+      Approx(direct.forward + direct.backward + direct.update / 4 + 6 * 1e-6 + 1.5 * bytes / 1e9 + 2e-6).epsilon(1e-3));
+}
+
+TEST_CASE("micro-batches and shards run one after the other, and what they leave is added up", "[step_time]") {
+  StepTimeOptions options{.batch_of_worker = 16};
+  options.machine = {.flops_per_second = 1e9, .bytes_per_second = 1e15, .seconds_of_call = 0};
+  const StepTime whole = predict_step_time<Rank<>>(options);
+  const StepTime cut = predict_step_time<Rank<MicroBatches<4>>>(options);
+  CHECK(cut.step == Approx(whole.step).epsilon(1e-3));  // FLOPs are those of the samples
+  options.machine.seconds_of_call = 1e-3;
+  const int calls = Rank<>::Training::lowered.used.steps;
+  CHECK(predict_step_time<Rank<>>(options).step == Approx(whole.step + 1e-3 * calls));
+  // All but the update run for each piece.
+  const int updates = Rank<>::Training::lowered.after_update - Rank<>::Training::lowered.first_update;
+  CHECK(predict_step_time<Rank<MicroBatches<4>>>(options).step ==
+        Approx(whole.step + 1e-3 * (4 * (calls - updates) + updates)).epsilon(1e-3));
+  // Two ranks have four shards each, and agree on the number of samples before they begin.
+  options.workers = 2;
+  options.link = {.latency = 1, .bytes_per_second = 1e15};
+  using Same = Rank<Distributed<Imagined>, Reproducible>;
+  CHECK(predict_step_time<Same>(options).step == Approx(predict_step_time<Rank<MicroBatches<4>>>([&] {
+                                                          StepTimeOptions one = options;
+                                                          one.workers = 1;
+                                                          return one;
+                                                        }())
+                                                            .step +
+                                                        1 + 1 + 1)
+                                                     .epsilon(1e-3));  // samples, gradients, results
+}
+
+TEST_CASE("workers that are not equally quick", "[step_time]") {
+  const auto step = [](auto type, auto slowness) {
+    StepTimeOptions options = computing_for(4, 1e-2);
+    options.link = {.latency = 1e-9, .bytes_per_second = 1e15};
+    options.slowness = slowness;
+    return predict_step_time<typename decltype(type)::type>(options).step;
+  };
+  constexpr std::type_identity<Rank<Distributed<Imagined>>> together;
+  constexpr std::type_identity<Rank<Distributed<Imagined>, ParameterServer<>>> rounds;
+  constexpr std::type_identity<Rank<Distributed<Imagined>, ParameterServer<Sharded, BoundedStaleness<8>>>> bounded;
+  constexpr std::type_identity<Rank<Distributed<Imagined>, ParameterServer<Sharded, Asynchronous>>> alone;
+  const auto slow = one_is_slow(2, 3);
+  CHECK(step(together, slow) == Approx(3e-2).epsilon(1e-3));
+  CHECK(step(rounds, slow) == Approx(3e-2).epsilon(0.08));   // servers update, who are not all slow
+  CHECK(step(bounded, slow) == Approx(3e-2).epsilon(0.08));  // nobody gets away from the slow one
+  CHECK(step(alone, slow) == Approx(4e-2 / (3 + 1.0 / 3)).epsilon(0.05));
+  // Slow in turns: who waits for all of them always waits for a slow one.
+  const auto turns = slow_in_turns(4, 3);
+  CHECK(step(together, turns) == Approx(3e-2).epsilon(1e-3));
+  CHECK(step(rounds, turns) / step(bounded, turns) > 1.6);
+  CHECK(step(alone, turns) <= step(bounded, turns) * 1.03);
+  const auto jitter = with_jitter(0.3);
+  CHECK(step(together, jitter) > step(alone, jitter));
+}
+
+TEST_CASE("numbers of workers that the policies do not allow", "[step_time]") {
+  CHECK(message_of([] { predict_step_time<Rank<DataParallel<4>>>({.workers = 8}); }) ==
+        "predict_step_time: workers; expected 4, as the strategy says, found 8");
+  CHECK(message_of([] { predict_step_time<Rank<Distributed<Imagined, DataParallel<4>>>>({.workers = 6}); }) ==
+        "predict_step_time: workers; expected a multiple of 4, as the strategy says, found 6");
+  CHECK(message_of([] { predict_step_time<Rank<Distributed<Imagined>, Reproducible>>({.workers = 16}); }) ==
+        "Reproducible: number of workers; expected 1, 2, 4 or 8, found 16");
+  CHECK(message_of([] { predict_step_time<Rank<>>({.batch_of_worker = 0}); }) ==
+        "predict_step_time: batch_of_worker; expected at least one, found 0");
+  CHECK(message_of([] {
+          StepTimeOptions options;
+          options.seconds_of_steps = [](int) { return std::vector<double>(3); };
+          predict_step_time<Rank<>>(options);
+        }).find("found 3") != std::string::npos);
+}
