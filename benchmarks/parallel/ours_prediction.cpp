@@ -101,7 +101,7 @@ StepTimeOptions constants() {
   options.inside = {small, static_cast<double>(1 << 20) * sizeof(float) / large};  // (n-1)/n · m, there and back
   options.link = options.inside;
   // A queue's thread that has slept, and the one that has waited for it meanwhile.
-  DeviceQueue queue{{.tasks = 1}};
+  DeviceQueue queue{{.tasks = 1, .spins = 0}};
   options.waking = 1e30;
   for (int round = 0; round < 2000; ++round) {
     std::this_thread::sleep_for(std::chrono::microseconds(300));
@@ -111,11 +111,6 @@ StepTimeOptions constants() {
     queue.synchronize();
     options.waking = std::min(options.waking, waking);
   }
-  // Two threads that compute, and two that communicate.
-  const double spinning = seconds_of([] {
-    for (int spin = 0; spin < 4000; ++spin) tenet::pause();  // as DeviceQueue
-  });
-  if (available_processors() < 4) options.spinning = spinning;
   return options;
 }
 
@@ -161,9 +156,9 @@ void staleness(StepTimeOptions options) {
     options.workers = 4;
     options.batch_of_worker = 4;
     options.seconds_of_steps = [](int) {  // slept, before the first one
-      std::vector<double> seconds = seconds_of_steps<typename Predicted::Training>(Machine{}, 4);
-      seconds[0] += 3e-3;
-      return seconds;
+      std::vector<double> steps = seconds_of_steps<typename Predicted::Training>(Machine{}, 4);
+      steps[0] += 3e-3;
+      return steps;
     };
     options.slowness = slow_in_turns(4, 3);
     options.steps = 200;
@@ -181,9 +176,9 @@ void staleness(StepTimeOptions options) {
 int main(int argc, char** argv) {
   const auto is_wanted = [&](const char* network) { return argc < 2 || std::strcmp(argv[1], network) == 0; };
   const StepTimeOptions options = constants();
-  std::fprintf(stderr, "spinning %.1f us, waking %.1f us, a message %.2f us, %.1f GB/s, copying %.1f GB/s\n",
-               1e6 * options.spinning, 1e6 * options.waking, 1e6 * options.inside.latency,
-               1e-9 * options.inside.bytes_per_second, 1e-9 * options.machine.bytes_per_second);
+  std::fprintf(stderr, "waking %.1f us, a message %.2f us, %.1f GB/s, copying %.1f GB/s\n", 1e6 * options.waking,
+               1e6 * options.inside.latency, 1e-9 * options.inside.bytes_per_second,
+               1e-9 * options.machine.bytes_per_second);
   if (is_wanted("LeNet")) {
     compare<LeNet>("LeNet, batch 32", 32, 300, options);
     compare<LeNet>("LeNet, batch 128", 128, 100, options);

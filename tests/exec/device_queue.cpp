@@ -10,26 +10,29 @@ using namespace tenet;
 using namespace std::chrono_literals;
 
 TEST_CASE("tasks run in their order, on another thread", "[device_queue]") {
-  std::vector<int> ran;
-  const auto here = std::this_thread::get_id();
-  int elsewhere = 0;
-  {
-    DeviceQueue queue({.tasks = 3});
-    for (int i = 0; i < 500; ++i) {
-      queue.submit([&, i] {
-        ran.push_back(i);
-        elsewhere += std::this_thread::get_id() != here;
-      });
-      if (i % 100 == 50) {
-        queue.synchronize();
-        CHECK(ran.size() == static_cast<std::size_t>(i) + 1);  // all of them, and visible
-        CHECK(queue.waiting() == 0);
+  for (const int spins : {4000, 0}) {  // whoever waits does so awake, or asleep
+    CAPTURE(spins);
+    std::vector<int> ran;
+    const auto here = std::this_thread::get_id();
+    int elsewhere = 0;
+    {
+      DeviceQueue queue({.tasks = 3, .spins = spins});
+      for (int i = 0; i < 500; ++i) {
+        queue.submit([&, i] {
+          ran.push_back(i);
+          elsewhere += std::this_thread::get_id() != here;
+        });
+        if (i % 100 == 50) {
+          queue.synchronize();
+          CHECK(ran.size() == static_cast<std::size_t>(i) + 1);  // all of them, and visible
+          CHECK(queue.waiting() == 0);
+        }
       }
-    }
-  }  // the rest runs before the queue ends
-  REQUIRE(ran.size() == 500);
-  for (int i = 0; i < 500; ++i) CHECK(ran[static_cast<std::size_t>(i)] == i);
-  CHECK(elsewhere == 500);
+    }  // the rest runs before the queue ends
+    REQUIRE(ran.size() == 500);
+    for (int i = 0; i < 500; ++i) CHECK(ran[static_cast<std::size_t>(i)] == i);
+    CHECK(elsewhere == 500);
+  }
 }
 
 TEST_CASE("whoever submits goes on at once, until the queue is full", "[device_queue]") {

@@ -60,19 +60,6 @@ TEST_CASE("a communication thread that sleeps has to wake", "[simulated_training
   CHECK(busy == Approx(simulate(training, 1).end(0, 0) + 1e-4).epsilon(1e-12));
 }
 
-TEST_CASE("a communication thread that spins takes time from the one that computes", "[simulated_training]") {
-  SimulatedTraining training = eight_buckets(2);
-  const double usual = simulate(training, 1).end(0, 0);
-  training.spinning = 1e-4;  // it is idle before each of the eight buckets, and is waited for behind the last one
-  CHECK(simulate(training, 1).end(0, 0) == Approx(usual + 9e-4).epsilon(1e-12));
-  training.spinning = 1;  // until the next bucket: half of the time is lost
-  training.buckets.resize(1);
-  training.buckets[0].ready = training.pass;
-  training.buckets[0].floats = 0;
-  training.link.latency = 0;
-  CHECK(simulate(training, 1).end(0, 0) == Approx(2 * training.pass));
-}
-
 TEST_CASE("ranks that are not equally quick wait for the slowest at every exchange", "[simulated_training]") {
   SimulatedTraining training = eight_buckets(4);
   training.slowness = [](int device, long step) { return device == 2 && step > 0 ? 2.0 : 1.0; };

@@ -15,6 +15,7 @@ namespace tenet {
 struct QueueLimits {
   int tasks = 64;
   long bytes = 1L << 30;  ///< that tasks say they keep alive; a single task may exceed it
+  int spins = 4000;       ///< for so long, of some 20 ns, a thread that waits does so awake; then it sleeps
 };
 
 /// The tasks of one logical device, run in their order by a thread of its own. Whoever submits one goes on at once, so
@@ -81,7 +82,7 @@ class DeviceQueue {
   /// Waits for the queue's thread: in a loop for a moment, then asleep.
   template <class Busy>
   void wait_while(Busy busy) {
-    for (int spin = 0; spin < spins; ++spin) {
+    for (int spin = 0; spin < limits_.spins; ++spin) {
       if (!busy()) return;
       pause();
     }
@@ -91,7 +92,7 @@ class DeviceQueue {
 
   void serve() {
     for (unsigned next = 0;; ++next) {
-      for (int spin = 0; spin < spins && submitted_.load(std::memory_order_relaxed) == next; ++spin) pause();
+      for (int spin = 0; spin < limits_.spins && submitted_.load(std::memory_order_relaxed) == next; ++spin) pause();
       submitted_.wait(next, std::memory_order_acquire);
       Slot& now = slot(next);
       if (!now.task) return;
@@ -110,8 +111,6 @@ class DeviceQueue {
 
   /// Numbers of tasks begin anew after 2^32: the slots are a power of two.
   Slot& slot(unsigned number) { return slots_[number % slots_.size()]; }
-
-  static constexpr int spins = 4000;
 
   QueueLimits limits_;
   std::vector<Slot> slots_;

@@ -31,8 +31,7 @@ struct SimulatedTraining {
   double behind = 0;   ///< what comes when the gradients are there: the rest of the program, the update
   double meeting = 0;  ///< until replicas see that all of them have come, or ranks that `meet`
 
-  double waking = 0;    ///< until a communication thread that has nothing to do begins with what comes
-  double spinning = 0;  ///< for so long a thread that waits, before it sleeps, keeps the other one from its core
+  double waking = 0;  ///< until a communication thread that has nothing to do begins with what comes
 
   Exchange exchange = Exchange::none;
   bool by_ring = false;  ///< else in the quickest way
@@ -124,7 +123,6 @@ class CollectiveSteps {
       for (int rank = 0; rank < training_.ranks; ++rank) times_.compute(rank, training_.waking);
       reduce(1);
     }
-    lost_.assign(begins_.size(), 0);
     // When all devices of a rank have computed so long in their last passes.
     const auto all_have = [&](int rank, double seconds) {
       double latest = 0;
@@ -134,19 +132,14 @@ class CollectiveSteps {
     };
     for (const SimulatedBucket& bucket : training_.buckets) {
       for (int rank = 0; rank < training_.ranks; ++rank) {
-        const double ready = computed(rank, all_have(rank, bucket.ready));
+        const double ready = all_have(rank, bucket.ready);
         if (times_.clock(rank) < ready) times_.wait(rank, ready + training_.waking);
         times_.compute(rank, bucket.prepare * training_.factor(rank * training_.replicas, step));
         communicating_ += bucket.prepare;
       }
       reduce(bucket.floats);
     }
-    for (int rank = 0; rank < training_.ranks; ++rank) {
-      const double end = computed(rank, all_have(rank, training_.pass));
-      // Who waits for the communication thread spins, too, and keeps it from what it waits for.
-      if (training_.exchange == Exchange::buckets && times_.clock(rank) > end) times_.compute(rank, training_.spinning);
-      times_.wait(rank, end);
-    }
+    for (int rank = 0; rank < training_.ranks; ++rank) times_.wait(rank, all_have(rank, training_.pass));
     meet();
     for (int rank = 0; rank < training_.ranks; ++rank) {
       double slowest = 0, sum = 0;
@@ -165,14 +158,6 @@ class CollectiveSteps {
       reduce(training_.parameter_floats);
     }
     if (training_.buffer_floats > 0) timed([&] { time_broadcast(times_, training_.buffer_floats); });
-  }
-
-  /// When what would be computed at `time` is, where the communication thread has nothing to do until then, and spins.
-  double computed(int rank, double time) {
-    double& lost = lost_[static_cast<std::size_t>(rank)];
-    if (training_.exchange == Exchange::buckets)
-      lost += std::clamp(time + lost - times_.clock(rank), 0.0, training_.spinning);
-    return time + lost;
   }
 
   void reduce(long floats) {
@@ -203,7 +188,7 @@ class CollectiveSteps {
 
   const SimulatedTraining& training_;
   RankTimes times_;
-  std::vector<double> begins_, lost_;
+  std::vector<double> begins_;
   double computing_ = 0, communicating_ = 0;
 };
 

@@ -24,8 +24,6 @@ struct StepTimeOptions {
   Machine machine{};
   /// Seconds until a communication thread that has had nothing to do begins with a bucket: the operating system's.
   double waking = 0;
-  /// Seconds for which it, or who waits for it, spins before it sleeps, where both share a core; else 0.
-  double spinning = 0;
   /// Measured, of one worker by itself with `batch_of_worker` samples: the model's steps are stretched to take so long
   /// together. 0: nothing is known.
   double seconds_of_step = 0;
@@ -74,6 +72,7 @@ class StepTimePrediction {
  public:
   explicit StepTimePrediction(StepTimeOptions options) : options_(std::move(options)) {
     static_assert(!SharesWithoutLocks<Synchronisation>, "predict_step_time: there is no model of Hogwild");
+    static_assert(!ScattersGradients<Synchronisation>, "predict_step_time: there is no model of ShardedOptimizer");
     static_assert(Program::order.devices == 1, "predict_step_time: there is no model of InterOpParallel");
     static_assert(Program::slots.table_count == 0, "predict_step_time: there is no model of sparse tables");
     if (options_.workers == 0) options_.workers = replicas;
@@ -185,7 +184,6 @@ class StepTimePrediction {
     training.replicas = replicas;
     training.link = options_.link;
     training.waking = options_.waking;
-    training.spinning = options_.spinning;
     training.slowness = options_.slowness;
     training.parameter_floats = Program::slots.parameter_floats;
     training.before = (pieces - 1) * (pass + rest + add * floats);
