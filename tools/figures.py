@@ -35,8 +35,12 @@ def measure(names: list[str]) -> None:
             for example, arguments in TRAININGS.items():
                 subprocess.run(["./dev", "train", example, *arguments, "--json", FIGURES / f"{example}.json"], cwd=ROOT,
                                check=True)
-        else:  # a missed bar is a figure, too
-            subprocess.run(["./dev", "bench", name, *BENCHMARKS[name], "--json", FIGURES / f"{name}.json"], cwd=ROOT)
+        else:  # a missed bar is a figure, too; a benchmark that ends without figures is none
+            found = FIGURES / f"{name}.json"
+            before = found.stat().st_mtime_ns if found.exists() else None
+            subprocess.run(["./dev", "bench", name, *BENCHMARKS[name], "--json", found], cwd=ROOT)
+            if not found.exists() or found.stat().st_mtime_ns == before:
+                sys.exit(f"figures: ./dev bench {name} has written no figures")
         about = read("about")
         about[name] = {"date": datetime.date.today().isoformat(), "machine": machine(), "others": round(others, 1)}
         (FIGURES / "about.json").write_text(json.dumps(about, indent=2) + "\n")
