@@ -1,7 +1,7 @@
 """Data parallelism on two cores: steps on two logical devices beside PyTorch's DistributedDataParallel, and all_reduce
 among threads and among processes beside Open MPI's and gloo's. Steps on one core that are queued by a front end on
-another, parameter servers whose ranks are slow in turns, predicted step times, the towers of a network on two devices,
-and a sparse model without locks."""
+another, parameter servers whose ranks are slow in turns, predicted step times, what hides behind the backward pass on a
+slow link, the towers of a network on two devices, and a sparse model without locks."""
 from __future__ import annotations
 
 import pathlib
@@ -98,6 +98,18 @@ def prediction() -> list[Row]:
                        higher_is_better=True)]
 
 
+def overlap() -> list[Row]:
+    """Two ranks whose messages take as long as over 1 Gbit/s: the communication that hides behind the backward pass, over
+    what the plan of buckets allows."""
+    found = run_json(build("bench_parallel_ours_overlap") / "bench_parallel_ours_overlap")
+    rows = []
+    for name, each in found.items():
+        share = 100 * each["allowed"] / each["communicating"]
+        rows.append(Row(f"{name}, two ranks over 1 Gbit/s (delayed): hidden communication over what the buckets allow ({share:.0f} %)",
+                        "times", each["hidden"] / each["allowed"], {}, 0.9, higher_is_better=True))
+    return rows
+
+
 def sparse() -> list[Row]:
     """A table of 10^7 parameters of which a batch touches some rows: Hogwild beside one thread, which takes batches as
     large as Hogwild's updates."""
@@ -140,6 +152,7 @@ def main() -> int:
     rows += asynchronous()
     rows += staleness()
     rows += prediction()
+    rows += overlap()
     rows += inter_op()
     rows += sparse()
 

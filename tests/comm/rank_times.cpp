@@ -10,7 +10,7 @@ using namespace tenet;
 
 namespace {
 
-enum class Call { ring, halving, doubling, quickest, broadcast };
+enum class Call { ring, halving, doubling, quickest, broadcast, scatter, gather };
 
 /// What ranks do one after the other: each computes for a time of its own, then all of them do the same.
 struct Act {
@@ -23,7 +23,7 @@ std::vector<Act> random_acts(int ranks, int count, std::uint64_t seed) {
   Random random(seed);
   std::vector<Act> acts;
   for (int i = 0; i < count; ++i) {
-    Act act{static_cast<Call>(random.below(5)), 1 + static_cast<long>(random.below(i % 2 == 0 ? 60 : 20'000)), {}};
+    Act act{static_cast<Call>(random.below(7)), 1 + static_cast<long>(random.below(i % 2 == 0 ? 60 : 20'000)), {}};
     if (act.call == Call::halving && !std::has_single_bit(static_cast<unsigned>(ranks))) act.call = Call::ring;
     // Some are late by much more than a collective takes.
     for (int rank = 0; rank < ranks; ++rank)
@@ -57,6 +57,14 @@ std::vector<double> with_numbers(int ranks, const SimulatedLink& link, const std
         case Call::broadcast:
           broadcast(transport, 0, data.data(), act.floats, label);
           break;
+        case Call::scatter:
+          reduce_scatter(transport, data.data(), act.floats, label);
+          transport.finish();  // its memory ends here
+          break;
+        case Call::gather:
+          all_gather(transport, data.data(), act.floats, label);
+          transport.finish();
+          break;
       }
     }
   });
@@ -78,6 +86,12 @@ void time(RankTimes& times, const Act& act) {
       return time_all_reduce(times, act.floats);
     case Call::broadcast:
       return time_broadcast(times, act.floats);
+    case Call::scatter:
+      time_reduce_scatter(times, act.floats);
+      return times.finish();
+    case Call::gather:
+      time_all_gather(times, act.floats);
+      return times.finish();
   }
 }
 
@@ -106,7 +120,7 @@ TEST_CASE("a ring ends when its longest parts do, to the bit", "[rank_times]") {
       CAPTURE(ranks, floats, link.latency);
       RankTimes times(ranks, link);
       time_ring(times, floats);
-      CHECK(times.last() == detail::ring_ends(0, ranks, floats, link));
+      CHECK(times.last() == detail::ring_ends(0, 2 * (ranks - 1), ranks, floats, link));
     }
 }
 
@@ -118,7 +132,7 @@ TEST_CASE("ranks that begin at different times end a ring between the bounds of 
   for (const long floats : {1L, 3000L, 100'000L}) {
     RankTimes times(ranks, link);
     for (int rank = 0; rank < ranks; ++rank) times.compute(rank, static_cast<double>(random.uniform(0, 1e-2f)));
-    const double begin = times.last(), bound = detail::ring_ends(begin, ranks, floats, link);
+    const double begin = times.last(), bound = detail::ring_ends(begin, 2 * (ranks - 1), ranks, floats, link);
     time_ring(times, floats);
     CHECK(times.last() <= bound);
     CHECK(times.last() >= bound - 2 * (ranks - 1) * link.busy(16));
@@ -131,5 +145,6 @@ TEST_CASE("rings of more ranks take as long as their bound says", "[rank_times]"
   RankTimes times(ranks, link);
   times.compute(5, 1e-3);
   time_ring(times, 1'000'000);
-  for (int rank = 0; rank < ranks; ++rank) CHECK(times.clock(rank) == detail::ring_ends(1e-3, ranks, 1'000'000, link));
+  for (int rank = 0; rank < ranks; ++rank)
+    CHECK(times.clock(rank) == detail::ring_ends(1e-3, 2 * (ranks - 1), ranks, 1'000'000, link));
 }

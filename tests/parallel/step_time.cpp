@@ -4,6 +4,7 @@
 #include <numeric>
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/parallel/parameter_server.hpp>
+#include <tenet/parallel/sharded_optimizer.hpp>
 #include <tenet/tenet.hpp>
 
 #include "../../examples/models/lenet.hpp"
@@ -159,6 +160,23 @@ TEST_CASE("the predicted step of local SGD is that of a real training over a sim
       CHECK(predict_step_time<Rank<Distributed<Imagined>, LocalSgd<2>>>(computing_for(ranks, seconds)).step ==
             Approx(found).epsilon(1e-9));
     }
+}
+
+TEST_CASE("the predicted step of a sharded optimizer is that of a real training over a simulated network",
+          "[step_time]") {
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    CAPTURE(ranks);
+    using Buckets = BucketBytes<16384>;  // nothing is computed: its communication has no clock of its own
+    const double found = real_step<Rank<Distributed<Ranks>, ShardedOptimizer, Buckets>>(ranks, 0);
+    StepTimeOptions options = computing_for(ranks, 1e-15);
+    using Predicted = Rank<Distributed<Imagined>, ShardedOptimizer, Buckets>;
+    CHECK(predict_step_time<Predicted>(options).step == Approx(found).epsilon(1e-9).margin(1e-14));
+    // As much is sent as by a ring; what is computed takes its time, the update a part of it.
+    options.seconds_of_step = 10;
+    const StepTime sharded = predict_step_time<Predicted>(options),
+                   whole = predict_step_time<Rank<Distributed<Imagined>, Ring, Buckets>>(options);
+    CHECK(whole.step - sharded.step == Approx(whole.update * (1 - 1.0 / ranks)).epsilon(0.05).margin(1e-9));
+  }
 }
 
 // A store takes what happens to be there first, so that its times differ a little from run to run. And its thread and

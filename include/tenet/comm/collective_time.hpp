@@ -7,7 +7,7 @@ namespace tenet {
 
 /// Seconds that `all_reduce_by_ring` takes. It looks at 2(n-1) rounds, for any number of ranks in less than a second.
 inline double seconds_by_ring(int ranks, long floats, const SimulatedLink& link) {
-  return detail::ring_ends(0, ranks, floats, link);
+  return detail::ring_ends(0, 2 * (ranks - 1), ranks, floats, link);
 }
 
 /// Seconds that `all_reduce_by_halving` takes; ranks are a power of two.

@@ -70,17 +70,17 @@ class RankTimes {
 
 namespace detail {
 
-/// When a ring of so many ranks ends that all begin at `begin`.
+/// When so many rounds of a ring of so many ranks end that all begin at `begin`.
 ///
-/// A rank receives one part in each of 2(n-1) rounds and sends it in the next one. Part p meets ahead of it only part
+/// A rank receives one part in each round and sends it in the next one. Part p meets ahead of it only part
 /// p + 1, p + 2 and so on, which have been sent by the same ranks before. What comes later or lasts longer makes no
 /// time earlier, in rounded numbers either. So no part is later than it were if all of them were as long as the
 /// longest; but then all do the same, each comes a latency and its length after the one before, and the longest part
 /// itself is never earlier than that.
-inline double ring_ends(double begin, int ranks, long floats, const SimulatedLink& link) {
+inline double ring_ends(double begin, int rounds, int ranks, long floats, const SimulatedLink& link) {
   double longest = 0;
   for (int part = 0; part < ranks; ++part) longest = std::max(longest, link.busy(part_of(floats, part, ranks).count));
-  for (int round = 0; round < 2 * (ranks - 1); ++round) begin = begin + link.latency + longest;
+  for (int round = 0; round < rounds; ++round) begin = begin + link.latency + longest;
   return begin;
 }
 
@@ -91,12 +91,14 @@ inline double ring_ends(double begin, int ranks, long floats, const SimulatedLin
 /// begin at once, exactly then.
 inline constexpr int most_in_exact_ring = 256;
 
-/// What `all_reduce_by_ring` does to the clocks.
-inline void time_ring(RankTimes& times, long floats) {
+namespace detail {
+
+/// The rounds of `reduce_scatter`, of `all_gather`, or one after the other.
+inline void time_rounds(RankTimes& times, long floats, bool scatters, bool gathers) {
   const int n = times.size();
   times.forget_past();
   if (n > most_in_exact_ring) {
-    const double end = detail::ring_ends(times.last(), n, floats, times.link());
+    const double end = ring_ends(times.last(), (scatters + gathers) * (n - 1), n, floats, times.link());
     for (int rank = 0; rank < n; ++rank) times.wait(rank, end);
     return;
   }
@@ -111,8 +113,19 @@ inline void time_ring(RankTimes& times, long floats) {
       times.receive(previous, rank, comes[static_cast<std::size_t>(previous)], sent(previous));
     }
   };
-  for (int step = 1; step < n; ++step) round(step);
-  for (int step = 0; step + 1 < n; ++step) round(step);
+  for (int step = 1; scatters && step < n; ++step) round(step);
+  for (int step = 0; gathers && step + 1 < n; ++step) round(step);
+}
+
+}  // namespace detail
+
+/// What `reduce_scatter` and `all_gather` do to the clocks; what has been sent may still be under way.
+inline void time_reduce_scatter(RankTimes& times, long floats) { detail::time_rounds(times, floats, true, false); }
+inline void time_all_gather(RankTimes& times, long floats) { detail::time_rounds(times, floats, false, true); }
+
+/// What `all_reduce_by_ring` does to the clocks.
+inline void time_ring(RankTimes& times, long floats) {
+  detail::time_rounds(times, floats, true, true);
   times.finish();
 }
 

@@ -34,7 +34,9 @@ struct SimulatedTraining {
   double waking = 0;  ///< until a communication thread that has nothing to do begins with what comes
 
   Exchange exchange = Exchange::none;
-  bool by_ring = false;  ///< else in the quickest way
+  bool by_ring = false;        ///< else in the quickest way
+  bool scatters = false;       ///< a rank has a part of each bucket, updates it, and sends the new parameters
+  double update_of_float = 0;  ///< then: seconds
   std::vector<SimulatedBucket> buckets{};
   long parameter_floats = 0;
   int steps_alone = 1;
@@ -137,9 +139,13 @@ class CollectiveSteps {
         times_.compute(rank, bucket.prepare * training_.factor(rank * training_.replicas, step));
         communicating_ += bucket.prepare;
       }
-      reduce(bucket.floats);
+      if (training_.scatters)
+        timed([&] { time_reduce_scatter(times_, bucket.floats); });
+      else
+        reduce(bucket.floats);
     }
     for (int rank = 0; rank < training_.ranks; ++rank) times_.wait(rank, all_have(rank, training_.pass));
+    if (training_.scatters) update_and_gather(step);
     meet();
     for (int rank = 0; rank < training_.ranks; ++rank) {
       double slowest = 0, sum = 0;
@@ -158,6 +164,23 @@ class CollectiveSteps {
       reduce(training_.parameter_floats);
     }
     if (training_.buffer_floats > 0) timed([&] { time_broadcast(times_, training_.buffer_floats); });
+  }
+
+  /// Buckets that come first in the network first: while one is gathered the next one is updated.
+  void update_and_gather(long step) {
+    std::vector<double> updated(begins_.size());
+    for (int rank = 0; rank < training_.ranks; ++rank) updated[static_cast<std::size_t>(rank)] = times_.clock(rank);
+    for (std::size_t b = training_.buckets.size(); b-- > 0;) {
+      const long floats = training_.buckets[b].floats;
+      for (int rank = 0; rank < training_.ranks; ++rank) {
+        const auto own = static_cast<double>(part_of(floats, rank, training_.ranks).count);
+        const double seconds = own * training_.update_of_float * training_.factor(rank, step);
+        computing_ += seconds;
+        times_.wait(rank, updated[static_cast<std::size_t>(rank)] += seconds);
+      }
+      timed([&] { time_all_gather(times_, floats); });
+    }
+    times_.finish();
   }
 
   void reduce(long floats) {

@@ -72,7 +72,6 @@ class StepTimePrediction {
  public:
   explicit StepTimePrediction(StepTimeOptions options) : options_(std::move(options)) {
     static_assert(!SharesWithoutLocks<Synchronisation>, "predict_step_time: there is no model of Hogwild");
-    static_assert(!ScattersGradients<Synchronisation>, "predict_step_time: there is no model of ShardedOptimizer");
     static_assert(Program::order.devices == 1, "predict_step_time: there is no model of InterOpParallel");
     static_assert(Program::slots.table_count == 0, "predict_step_time: there is no model of sparse tables");
     if (options_.workers == 0) options_.workers = replicas;
@@ -190,7 +189,12 @@ class StepTimePrediction {
     training.pass = pass;
     training.behind = rest;
     training.meeting = replicas > 1 ? options_.inside.latency : 0;
-    if constexpr (!serves_ranks) training.behind += alone_.update / replicas;
+    if constexpr (ScattersGradients<Synchronisation>) {
+      training.scatters = true;
+      training.update_of_float = alone_.update / floats;
+    } else if constexpr (!serves_ranks) {
+      training.behind += alone_.update / replicas;
+    }
     if constexpr (Chosen::sends_buckets()) {
       static constexpr auto plan =
           plan_buckets(Program::lowered, Program::slots, Chosen::Buckets::bucket_bytes / static_cast<long>(bytes));

@@ -1,0 +1,127 @@
+// How much of the communication hides behind the backward pass where the link is slow: trainings of two ranks, threads
+// of one core each, whose messages take as long as over a link of 1 Gbit/s and 50 us. Prints, by case, the seconds of a
+// step: without that link and with it; what the buckets take on it; and what of that their plan allows to be hidden,
+// where the program's steps take what they take on one core.
+#include <tenet/comm/collective_time.hpp>
+#include <tenet/comm/thread_transport.hpp>
+#include <tenet/exec/step_work.hpp>
+#include <tenet/tenet.hpp>
+#include <thread>
+
+#include "../../examples/models/lenet.hpp"
+#include "../../examples/models/resnet18.hpp"
+
+using namespace tenet;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr SimulatedLink slow_link{.latency = 5e-5, .bytes_per_second = 1.25e8};
+
+/// Messages between threads that come as late as over a link. Whoever waits sleeps: the link takes no core from anyone.
+class SlowTransport : public ThreadTransport {
+ public:
+  SlowTransport(ThreadNetwork& network, int rank, bool is_slow) : ThreadTransport(network, rank), is_slow_(is_slow) {}
+
+  template <class Use>
+  void receive(int from, long floats, MessageLabel label, Use&& use) {
+    take(floats, [&] { ThreadTransport::receive(from, floats, label, use); });
+  }
+  void receive_into(int from, float* to, long floats, MessageLabel label) {
+    take(floats, [&] { ThreadTransport::receive_into(from, to, floats, label); });
+  }
+
+ private:
+  template <class Receive>
+  void take(long floats, Receive receive) {
+    if (!is_slow_) return receive();
+    const auto seconds = std::chrono::duration<double>(slow_link.latency + slow_link.busy(floats));
+    std::this_thread::sleep_until(Clock::now() + std::chrono::duration_cast<Clock::duration>(seconds));
+    receive();  // the sender has begun as early as this one, as a rule: it has the same to do
+  }
+
+  bool is_slow_;
+};
+
+struct World {
+  inline static thread_local ThreadNetwork* network = nullptr;
+  inline static thread_local int rank = 0;
+  inline static thread_local bool is_slow = false;
+  static SlowTransport connect() { return SlowTransport(*network, rank, is_slow); }
+};
+
+/// The quickest of some steps of rank 0.
+template <class Trainer>
+double seconds_of_step(int batch, int steps, bool is_slow) {
+  ThreadNetwork network(2);
+  double best = 1e30;
+  const auto run = [&](int rank) {
+    keep_to_part(rank, 2);
+    World::network = &network;
+    World::rank = rank;
+    World::is_slow = is_slow;
+    Trainer trainer{{.learning_rate = 1e-6f}};
+    const std::vector<float> inputs(static_cast<std::size_t>(batch) * 784, 0.1f);
+    const std::vector<std::int32_t> targets(static_cast<std::size_t>(batch));
+    for (int step = 0; step < steps; ++step) {
+      const auto begin = Clock::now();
+      trainer.step(inputs.data(), targets.data(), batch);
+      const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      if (rank == 0 && step > 0) best = std::min(best, seconds);
+    }
+  };
+  std::thread other(run, 1);
+  std::thread(run, 0).join();
+  other.join();
+  return best;
+}
+
+template <class Net, class Buckets>
+void report(const char* name, int batch, int steps, bool is_last) {
+  using Rank = Trainer<Net, CrossEntropy, PlainSgd, Image<1, 28, 28>, Cpu<0, 1>, Distributed<World>, Ring, Buckets>;
+  using Program = typename Rank::Training;
+  static constexpr auto plan = plan_buckets(Program::lowered, Program::slots, Buckets::bucket_bytes / 4);
+  double fast = 1e30, slow = 1e30;
+  std::vector<double> seconds;
+  for (int round = 0; round < 3; ++round) {
+    fast = std::min(fast, seconds_of_step<Rank>(batch, steps, false));
+    slow = std::min(slow, seconds_of_step<Rank>(batch, steps, true));
+    const std::vector<double> found = measured_seconds_of_steps<Cpu<0, 1>, Program>(batch, steps);
+    if (seconds.empty()) seconds = found;
+    for (std::size_t s = 0; s < seconds.size(); ++s) seconds[s] = std::min(seconds[s], found[s]);
+  }
+  double alone = 0;
+  for (const double each : seconds) alone += each;
+  const auto until = [&](int step) {  // two at the same time take longer
+    double sum = 0;
+    for (int s = 0; s < step; ++s) sum += seconds[static_cast<std::size_t>(s)];
+    return sum * fast / alone;
+  };
+  // Buckets leave in their order: the last one cannot end before ready(b) + what bucket b and all behind it take, for
+  // any b.
+  const double pass = until(Program::lowered.first_update);
+  double buckets = 0, ends = pass;
+  for (int b = plan.count; b-- > 0;) {
+    const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
+    buckets += seconds_by_ring(2, bucket.floats, slow_link);
+    ends = std::max(ends, until(bucket.ready) + buckets);
+  }
+  // Behind everything the ranks average their results, and rank 0 sends its running statistics: seen in every step.
+  double behind = seconds_by_ring(2, Program::result_count, slow_link);
+  if (Program::writes_buffers) behind += slow_link.latency + slow_link.busy(Program::slots.buffer_floats);
+  std::printf(
+      "\"%s, %d samples\": {\"fast\": %.6f, \"slow\": %.6f, \"communicating\": %.6f, \"hidden\": %.6f, "
+      "\"allowed\": %.6f}%s",
+      name, batch, fast, slow, buckets, buckets - (slow - fast - behind), buckets - (ends - pass), is_last ? "" : ", ");
+}
+
+}  // namespace
+
+int main() {
+  std::printf("{");
+  report<LeNet, BucketBytes<32768>>("LeNet", 256, 60, false);
+  report<LeNet, BucketBytes<32768>>("LeNet", 512, 40, false);
+  report<ResNet18<>, BucketBytes<1 << 20>>("ResNet-18", 16, 6, false);
+  report<ResNet18<>, BucketBytes<1 << 20>>("ResNet-18", 32, 4, true);
+  std::printf("}\n");
+}
