@@ -26,6 +26,8 @@ TEST_CASE("shards are a batch in order, of equal size or one sample less", "[sha
   // A worker with an equal part of the batch cuts it at the same places as one that has all of it.
   for (int v = 0; v < 8; ++v)
     CHECK(shard_of(100, v, 8).first_sample == v / 4 * 50 + shard_of(50, v % 4, 4).first_sample);
+  // The first one, of which running statistics are, is not empty as long as there is a sample.
+  static_assert(shard_of(1, 0, 8).samples == 1 && shard_of(2, 0, 3).samples == 1);
   static_assert(detail::shards_of_worker<Reproducible>(4) == 2 && detail::shards_of_worker<MicroBatches<3>>(4) == 3);
   static_assert(!detail::is_cut<WholeBatch> && !detail::is_cut<MicroBatches<1>> && detail::is_cut<Reproducible>);
 }
