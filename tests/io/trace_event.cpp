@@ -8,20 +8,6 @@
 using namespace tenet;
 using Catch::Matchers::Contains;
 
-TEST_CASE("texts become JSON strings", "[trace_event]") {
-  CHECK(json_string("conv2d conv1") == "\"conv2d conv1\"");
-  CHECK(json_string("a\"b\\c/") == "\"a\\\"b\\\\c/\"");
-  CHECK(json_string(std::string_view("\n\t\x01\x1f\0", 5)) == "\"\\u000a\\u0009\\u0001\\u001f\\u0000\"");
-  CHECK(json_string("\u00fcber \u2211 \U0001f600") == "\"\u00fcber \u2211 \U0001f600\"");
-  CHECK(json_string("a\xff"
-                    "b") == "\"a\\ufffdb\"");
-  CHECK(json_string("\xc3") == "\"\\ufffd\"");                        // cut in two
-  CHECK(json_string("\xc0\x80") == "\"\\ufffd\\ufffd\"");             // longer than needed
-  CHECK(json_string("\xed\xa0\x80") == "\"\\ufffd\\ufffd\\ufffd\"");  // half of a pair
-  for (const char* text : {"a\"b\\c/", "\n\t\x01\x1f", "\u00fcber \u2211 \U0001f600"})
-    CHECK(json::parse(json_string(text)).text == text);
-}
-
 TEST_CASE("events are as the format wants them", "[trace_event]") {
   TraceEvents events;
   events.process(3, "rank \"3\"", 6).row(3, 1, "device 0");

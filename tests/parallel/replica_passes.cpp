@@ -16,7 +16,7 @@ TEST_CASE("replicas have gradients of their parts, and sums over all of them", "
   const network::Samples<One> samples(11);
   constexpr long floats = P::slots.parameter_floats;
   Passes::Group replicas(3);
-  Passes passes(replicas, 2, 10);
+  Passes passes(replicas, {.count = 2, .first = 10});
   std::vector<float> gradients(static_cast<std::size_t>(floats)), sum(gradients);
   passes.bind(Arena::parameters, one.weights().parameters());
   passes.bind(Arena::gradients, gradients.data());

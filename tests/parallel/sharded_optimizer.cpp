@@ -52,6 +52,16 @@ TEST_CASE("the optimizer's state lies on all ranks in parts", "[sharded_optimize
   CHECK(!Rank<Rows, Adam, Features<16>>::Chosen::has_states);  // nor has the trainer another copy
 }
 
+TEST_CASE("the summary says that the optimizer's state is not this rank's alone", "[sharded_optimizer]") {
+  ranks::run_well(1, [](ThreadTransport& transport) {
+    const ThreadWorld::Joined joined(transport);
+    const std::string text = Rank<Rows, Adam, Features<16>>{{}, 0}.summary();
+    if (text.find("with gradients 0.0") == std::string::npos ||
+        text.find("; Adam's state lies with the ranks, in parts)") == std::string::npos)
+      fail("summary", "the state", "in parts", text);
+  });
+}
+
 TEST_CASE("running statistics are those of rank 0, and losses means over all ranks", "[sharded_optimizer]") {
   const network::Samples<Trainer<Net, CrossEntropy, Sgd, Input>> samples(8);
   const auto losses_and_buffers = [&]<class Synchronisation>(std::type_identity<Synchronisation>) {

@@ -289,6 +289,12 @@ struct LoweringPass {
 
 }  // namespace detail
 
+/// Whether a step does nothing but bring numbers to another place.
+template <class Lowered, class Step>
+constexpr bool is_copy(const Lowered& lowered, const Step& step) {
+  return step.kind == Kind::element && lowered.programs[lowered.calls[step.region].program].wiring.operations == 0;
+}
+
 /// An upper bound of the room that a program takes: one step for each scheduled one and each copied output.
 template <class G, class Plan>
 constexpr LoweredSize room_for(const G& graph, const Fusion<G::count>& fusion, const Schedule<G::count>& order,

@@ -54,35 +54,19 @@ std::vector<StepWork> work_of_steps() {
     };
     const int head = Program::order.head[step.number];
     work.is_forward = head < g.forward_count;
-    const bool copies =
-        step.kind == Kind::element && lowered.programs[lowered.calls[step.region].program].wiring.operations == 0;
-    if (copies) {
+    if (is_copy(lowered, step)) {
       write_region(step.region);
       write_region(step.region);  // as much is read
       continue;
     }
-    const auto compute = [&](const Cost& flops) {
-      work.flops.per_sample += flops.per_sample;
-      work.flops.fixed += flops.fixed;
-    };
-    const auto compute_region = [&](int root) {
-      for (int m = root < 0 ? -1 : fusion.first_member[root]; m >= 0; m = fusion.next_member[m])
-        compute(g.nodes[fusion.member[m]].operation->flops);
-    };
+    work.flops.fixed = step_flops(g, fusion, head, 0);
+    work.flops.per_sample = step_flops(g, fusion, head, 1) - work.flops.fixed;
     for_each_read(g, fusion, head, [&](int value, bool) {
       if (read[static_cast<std::size_t>(value)] != s) move_value(value);
       read[static_cast<std::size_t>(value)] = s;
     });
-    if (step.kind == Kind::element) {
-      compute_region(head);
-      write_region(step.region);
-    } else {
-      compute(g.nodes[head].operation->flops);
-      if (step.kind == Kind::reduction) compute_region(head);
-      compute_region(fusion.epilogue[head]);
-      move_value(head);
-      write_region(step.epilogue);
-    }
+    if (step.kind != Kind::element) move_value(head);
+    write_region(step.kind == Kind::element ? step.region : step.epilogue);
   }
   return result;
 }

@@ -53,9 +53,9 @@ inline void write_safetensors(const std::string& path, const std::vector<NamedTe
       if (detail::find_invalid_utf8(value) != std::string_view::npos)
         fail(where, "metadata of '" + key + "'", "UTF-8", "other bytes");
       if (keys.size() > 1) header += ',';
-      detail::append_json_string(header, key);
+      header += detail::json_string(key);
       header += ':';
-      detail::append_json_string(header, value);
+      header += detail::json_string(value);
     }
     header += '}';
   }
@@ -77,7 +77,7 @@ inline void write_safetensors(const std::string& path, const std::vector<NamedTe
   long offset = 0;
   for (const NamedTensor* tensor : order) {
     if (header.size() > 1) header += ',';
-    detail::append_json_string(header, tensor->name);
+    header += detail::json_string(tensor->name);
     header += ":{\"dtype\":\"" + tensor->dtype + "\",\"shape\":[";
     for (std::size_t i = 0; i < tensor->shape.size(); ++i) {
       header += (i == 0 ? "" : ",") + std::to_string(tensor->shape[i]);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tenet/core/error.hpp"
+#include "tenet/io/json_string.hpp"
 
 namespace tenet {
 
@@ -50,48 +51,6 @@ inline long safetensors_bytes(const std::string& where, const std::string& dtype
     bytes = empty ? 0 : bytes * extent;
   }
   return bytes;
-}
-
-/// Position of the first byte which is not UTF-8, or npos: no overlong forms, no surrogates, nothing above U+10FFFF.
-inline std::size_t find_invalid_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u; };
-    const unsigned first = byte(i);
-    const std::size_t length = first < 0x80                    ? 1
-                               : first >= 0xc2 && first < 0xe0 ? 2
-                               : first >= 0xe0 && first < 0xf0 ? 3
-                               : first >= 0xf0 && first < 0xf5 ? 4
-                                                               : 0;
-    if (length == 0) return i;
-    for (std::size_t k = 1; k < length; ++k) {
-      if ((byte(i + k) & 0xc0) != 0x80) return i;
-    }
-    const unsigned second = byte(i + 1);
-    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) || (first == 0xf0 && second < 0x90) ||
-        (first == 0xf4 && second >= 0x90)) {
-      return i;
-    }
-    i += length;
-  }
-  return std::string_view::npos;
-}
-
-/// Appends `text` as a JSON string.
-inline void append_json_string(std::string& json, std::string_view text) {
-  json += '"';
-  for (char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      (json += '\\') += c;
-    } else if (code < 0x20) {
-      constexpr const char* digits = "0123456789abcdef";
-      (json += "\\u00") += digits[code >> 4];
-      json += digits[code & 15];
-    } else {
-      json += c;
-    }
-  }
-  json += '"';
 }
 
 /// A tensor as a header describes it.

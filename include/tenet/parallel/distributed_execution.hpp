@@ -22,26 +22,25 @@ class DistributedExecution : public ShardedPass<Program, Cut> {
   using Exchange = GradientExchange<Program, Synchronisation, bucket_bytes, T>;
 
   DistributedExecution(typename Pass::Executor& executor, T transport)
-      : Pass(executor, shards_of_rank(transport)), exchange_(std::move(transport)) {
+      : Pass(executor, detail::shards_of_rank<Cut>(transport.rank(), transport.size())),
+        exchange_(std::move(transport)) {
     static_assert(Pass::updates, "a training step");
   }
 
   void run(int batch) {
+    exchange_gradients(batch);
+    this->update();
+    exchange_.end(*this);
+  }
+
+ protected:
+  /// Forward and backward pass, behind which the gradients are those of all ranks.
+  void exchange_gradients(int batch) {
     const float all = exchange_.template begin<Cut>(*this, batch);
     Pass::run(
         batch, all,
         [this](auto* execution, auto prepare) { exchange_.run(execution, this->memory(Arena::gradients), prepare); },
         [](const auto&, const Shard&) {});
-    this->update();
-    exchange_.end(*this);
-  }
-
- private:
-  static WorkerShards shards_of_rank(const T& transport) {
-    const int ranks = transport.size();
-    if (Cut::in_all > 0 && Cut::in_all % ranks != 0) fail("Reproducible", "number of ranks", "1, 2, 4 or 8", ranks);
-    const int shards = detail::shards_of_worker<Cut>(ranks);
-    return {.count = shards, .first = transport.rank() * shards};
   }
 
   Exchange exchange_;

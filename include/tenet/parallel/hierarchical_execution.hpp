@@ -21,7 +21,7 @@ class HierarchicalExecution : public ReplicaPasses<Program, Device, Cut> {
   using Exchange = GradientExchange<Program, Synchronisation, bucket_bytes, T>;
 
   HierarchicalExecution(Group& replicas, T transport)
-      : Passes(replicas, shards_of_replica(transport, replicas.size()), first_shard(transport, replicas.size())),
+      : Passes(replicas, detail::shards_of_rank<Cut>(transport.rank(), transport.size(), replicas.size())),
         buckets_done_(static_cast<std::size_t>(replicas.size())),
         exchange_(std::move(transport)) {
     static_assert(Passes::Pass::updates, "a training step");
@@ -59,16 +59,6 @@ class HierarchicalExecution : public ReplicaPasses<Program, Device, Cut> {
   struct alignas(64) Done {
     std::atomic<int> count{0};  // buckets
   };
-
-  static int shards_of_replica(const T& transport, int replicas) {
-    const int workers = transport.size() * replicas;
-    if (Cut::in_all > 0 && Cut::in_all % workers != 0)
-      fail("Reproducible", "number of ranks times replicas", "1, 2, 4 or 8", workers);
-    return detail::shards_of_worker<Cut>(workers);
-  }
-  static int first_shard(const T& transport, int replicas) {
-    return transport.rank() * replicas * shards_of_replica(transport, replicas);
-  }
 
   template <class Prepare>
   void run_last(int r, One* execution, Prepare prepare) {

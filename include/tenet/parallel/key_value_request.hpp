@@ -1,11 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <tenet/comm/collectives.hpp>
 #include <tenet/core/wait.hpp>
@@ -31,6 +33,15 @@ struct Consistency {
 template <Transport T>
 class KeyValueStore;
 
+struct PushOptions {
+  int priority = 0;                   ///< requests with a higher one overtake those that still wait to be sent
+  float weight = 1;                   ///< what is pushed counts so many times
+  std::span<const float> settings{};  ///< at most 8 numbers for the updater
+};
+struct PullOptions {
+  int priority = 0;
+};
+
 namespace detail {
 
 enum class RequestKind { assign, push, pull };
@@ -38,6 +49,10 @@ inline const char* name_of(RequestKind kind) {
   constexpr const char* names[]{"assign", "push", "pull"};
   return names[static_cast<int>(kind)];
 }
+
+inline constexpr std::size_t most_settings = 8;  ///< of a push
+/// So many pushes, and so many pulls, of a rank are at a server at a time.
+inline constexpr int requests_at_a_time = 2;
 
 /// What the threads of a store and those who wait for it share.
 struct StoreState {
@@ -54,6 +69,19 @@ struct ServerPart {
   std::size_t number;  // among the request's
   FloatRange range;
 };
+/// Where the value of a key lies: in parts on all servers where each has enough of it, else on one of them, key by key
+/// in turn.
+inline std::vector<ServerPart> parts_on(std::span<const int> servers, int key, long floats) {
+  constexpr long enough = 4096;
+  const int count = static_cast<int>(servers.size());
+  std::vector<ServerPart> parts;
+  if (count == 1 || floats < enough * count)
+    parts.push_back({servers[static_cast<std::size_t>((key % count + count) % count)], 0, {0, floats}});
+  else
+    for (const int server : servers)
+      parts.push_back({server, parts.size(), part_of(floats, static_cast<int>(parts.size()), count)});
+  return parts;
+}
 
 struct Request {
   RequestKind kind = RequestKind::pull;
@@ -64,7 +92,7 @@ struct Request {
   int priority = 0;
   float weight = 1;
   int setting_count = 0;
-  std::array<float, 8> settings{};
+  std::array<float, most_settings> settings{};
   Consistency consistency{};
   long clock = 0;
   std::shared_ptr<StoreState> store{};
@@ -98,6 +126,36 @@ struct Request {
   char limit[32];
   std::snprintf(limit, sizeof limit, "%.3g s", std::chrono::duration<double>(request.store->limit).count());
   fail(request.name(), what, "within " + std::string(limit), "no answer");
+}
+
+inline std::shared_ptr<Request> request_for(RequestKind kind, int key, const float* data, float* to,
+                                            std::size_t floats) {
+  auto request = std::make_shared<Request>();
+  request->kind = kind;
+  request->key = key;
+  request->data = data;
+  request->to = to;
+  request->floats = static_cast<long>(floats);
+  return request;
+}
+inline std::shared_ptr<Request> push_request(int key, std::span<const float> values, const PushOptions& options,
+                                             Consistency wanted) {
+  if (options.settings.size() > most_settings)
+    fail("KeyValueStore::push", "settings", "at most 8", static_cast<long>(options.settings.size()));
+  auto request = request_for(RequestKind::push, key, values.data(), nullptr, values.size());
+  request->priority = options.priority;
+  request->weight = options.weight;
+  request->consistency = wanted;
+  request->setting_count = static_cast<int>(options.settings.size());
+  std::copy(options.settings.begin(), options.settings.end(), request->settings.begin());
+  return request;
+}
+inline std::shared_ptr<Request> pull_request(int key, std::span<float> value, const PullOptions& options,
+                                             Consistency wanted) {
+  auto request = request_for(RequestKind::pull, key, nullptr, value.data(), value.size());
+  request->priority = options.priority;
+  request->consistency = wanted;
+  return request;
 }
 
 }  // namespace detail

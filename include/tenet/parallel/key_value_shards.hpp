@@ -18,12 +18,24 @@ struct Pushed {
   std::span<const float> settings;
 };
 
+/// How a store works; the same on all ranks.
+struct KeyValueOptions {
+  Consistency consistency{};
+  std::vector<int> servers{};  ///< ranks that keep values; none named: all of them
+  /// What pushes of one round become together: sum = reduction(sum, pushed). Commutative and associative; else their
+  /// sum.
+  std::function<void(std::span<float> sum, std::span<const float> pushed)> reduction{};
+  /// What a value becomes by a push, or by those of a round together: else exactly that. It runs on the servers, for a
+  /// part of a large value at a time, on the store's thread.
+  std::function<void(const Pushed&, std::span<float> value)> updater{};
+  std::chrono::nanoseconds limit{0};  ///< of each wait; zero: the transport's
+};
+
 namespace detail {
 
 /// The message before the numbers, if there are any.
 struct StoreHeader {
   enum class Kind : int { assign, push, pull, acknowledged, pulled, refused, waits, leave };
-  static constexpr std::size_t most_settings = 8;
   Kind kind = Kind::leave;
   int slot = 0;
   int key = 0;

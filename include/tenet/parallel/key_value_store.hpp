@@ -8,28 +8,6 @@
 
 namespace tenet {
 
-/// How a store works; the same on all ranks.
-struct KeyValueOptions {
-  Consistency consistency{};
-  std::vector<int> servers{};  ///< ranks that keep values; none named: all of them
-  /// What pushes of one round become together: sum = reduction(sum, pushed). Commutative and associative; else their
-  /// sum.
-  std::function<void(std::span<float> sum, std::span<const float> pushed)> reduction{};
-  /// What a value becomes by a push, or by those of a round together: else exactly that. It runs on the servers, for a
-  /// part of a large value at a time, on the store's thread.
-  std::function<void(const Pushed&, std::span<float> value)> updater{};
-  std::chrono::nanoseconds limit{0};  ///< of each wait; zero: the transport's
-};
-
-struct PushOptions {
-  int priority = 0;                   ///< requests with a higher one overtake those that still wait to be sent
-  float weight = 1;                   ///< what is pushed counts so many times
-  std::span<const float> settings{};  ///< at most 8 numbers for the updater
-};
-struct PullOptions {
-  int priority = 0;
-};
-
 /// Values by key, kept on servers, which are ranks like the others: every rank pushes to and pulls from a key, and what
 /// pushes do to a value is up to the store's reduction and updater.
 ///
@@ -77,13 +55,13 @@ class KeyValueStore {
 
   /// Gives a key a value: its first one, or another in place of what it has. One of the ranks does.
   PendingRequest assign(int key, std::span<const float> value) {
-    return submit(request_for(detail::RequestKind::assign, user_key(key), value.data(), nullptr, length(value)));
+    return submit(detail::request_for(detail::RequestKind::assign, user_key(key), value.data(), nullptr, value.size()));
   }
   PendingRequest push(int key, std::span<const float> values, PushOptions options = {}) {
-    return submit(push_request(user_key(key), values, options, options_.consistency));
+    return submit(detail::push_request(user_key(key), values, options, options_.consistency));
   }
   PendingRequest pull(int key, std::span<float> value, PullOptions options = {}) {
-    return submit(pull_request(user_key(key), value, options, options_.consistency));
+    return submit(detail::pull_request(user_key(key), value, options, options_.consistency));
   }
 
   /// Waits until all ranks have come here, and have been answered whatever they had asked for.
@@ -92,9 +70,10 @@ class KeyValueStore {
     wait_until([&] { return state_->pending == 0 || state_->failed; }, options_.limit);
     const Consistency all = Consistency::bulk_synchronous();
     float nothing = 0;
-    if (rank() == 0) submit(request_for(detail::RequestKind::assign, meeting_point, &nothing, nullptr, 1)).wait();
-    submit(push_request(meeting_point, {&nothing, 1}, {}, all)).wait();
-    submit(pull_request(meeting_point, {&nothing, 1}, {}, all)).wait();
+    if (rank() == 0)
+      submit(detail::request_for(detail::RequestKind::assign, meeting_point, &nothing, nullptr, 1)).wait();
+    submit(detail::push_request(meeting_point, {&nothing, 1}, {}, all)).wait();
+    submit(detail::pull_request(meeting_point, {&nothing, 1}, {}, all)).wait();
   }
 
   /// The most pushes by which a rank that pulled from this server was ahead of the slowest one when it was answered.
@@ -107,9 +86,8 @@ class KeyValueStore {
 
   // So few requests to a server at a time that `send` never waits for it: pushes and pulls are counted apart, as a pull
   // may have to wait for another rank's push, but no push for a pull.
-  static constexpr int pushes_at_a_time = 2, pulls_at_a_time = 2, slots = pushes_at_a_time + pulls_at_a_time;
-  /// Values of more numbers than this for each server lie on all of them.
-  static constexpr long large = 4096;
+  static constexpr int pushes_at_a_time = detail::requests_at_a_time, pulls_at_a_time = detail::requests_at_a_time,
+                       slots = pushes_at_a_time + pulls_at_a_time;
 
   struct Slot {
     std::shared_ptr<Request> request;
@@ -143,47 +121,9 @@ class KeyValueStore {
   }
   static long length(std::span<const float> values) { return static_cast<long>(values.size()); }
 
-  static std::shared_ptr<Request> request_for(detail::RequestKind kind, int key, const float* data, float* to,
-                                              long floats) {
-    auto request = std::make_shared<Request>();
-    request->kind = kind;
-    request->key = key;
-    request->data = data;
-    request->to = to;
-    request->floats = floats;
-    return request;
-  }
-  static std::shared_ptr<Request> push_request(int key, std::span<const float> values, const PushOptions& options,
-                                               Consistency wanted) {
-    if (options.settings.size() > Header::most_settings)
-      fail("KeyValueStore::push", "settings", "at most 8", static_cast<long>(options.settings.size()));
-    auto request = request_for(detail::RequestKind::push, key, values.data(), nullptr, length(values));
-    request->priority = options.priority;
-    request->weight = options.weight;
-    request->consistency = wanted;
-    request->setting_count = static_cast<int>(options.settings.size());
-    std::copy(options.settings.begin(), options.settings.end(), request->settings.begin());
-    return request;
-  }
-  static std::shared_ptr<Request> pull_request(int key, std::span<float> value, const PullOptions& options,
-                                               Consistency wanted) {
-    auto request = request_for(detail::RequestKind::pull, key, nullptr, value.data(), length(value));
-    request->priority = options.priority;
-    request->consistency = wanted;
-    return request;
-  }
-
   PendingRequest submit(std::shared_ptr<Request> request) {
     request->store = state_;
-    const int servers = static_cast<int>(options_.servers.size());
-    const bool on_all = servers > 1 && request->floats >= large * servers;
-    for (int s = 0; s < servers; ++s) {
-      const int server = options_.servers[static_cast<std::size_t>(s)];
-      if (on_all)
-        request->parts.push_back({server, request->parts.size(), part_of(request->floats, s, servers)});
-      else if (s == (request->key % servers + servers) % servers)
-        request->parts.push_back({server, 0, {0, request->floats}});
-    }
+    request->parts = detail::parts_on(options_.servers, request->key, request->floats);
     for (const detail::ServerPart& part : request->parts) request->asked.push_back(part.server);
     request->answered = std::vector<std::atomic<bool>>(request->parts.size());
     request->open = static_cast<int>(request->parts.size());

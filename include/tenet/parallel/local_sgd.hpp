@@ -36,7 +36,7 @@ class LocalSgdExecution : public ShardedPass<Program, Cut> {
   using Pass = ShardedPass<Program, Cut>;
 
   LocalSgdExecution(typename Pass::Executor& executor, T transport)
-      : Pass(executor, {.count = Cut::of_worker, .first = transport.rank() * Cut::of_worker}),
+      : Pass(executor, detail::shards_of_rank<Cut>(transport.rank(), transport.size())),
         transport_(std::move(transport)) {
     static_assert(Pass::updates, "a training step");
     static_assert(Cut::in_all == 0, "what ranks do alone depends on their number");

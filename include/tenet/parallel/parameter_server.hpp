@@ -62,7 +62,7 @@ class ParameterServerExecution : public ShardedPass<Program, Cut> {
   static constexpr auto plan = plan_buckets(Program::lowered, Program::slots, bucket_bytes / 4);
 
   ParameterServerExecution(typename Kernels::Executor& executor, T transport)
-      : Pass(executor, {.count = Cut::of_worker, .first = transport.rank() * Cut::of_worker}),
+      : Pass(executor, detail::shards_of_rank<Cut>(transport.rank(), transport.size())),
         store_(std::move(transport), options(*server_)) {
     static_assert(Pass::updates, "a training step");
     static_assert(Cut::in_all == 0, "servers add up in the order of ranks");

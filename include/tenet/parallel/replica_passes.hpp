@@ -15,8 +15,8 @@ class ReplicaPasses {
   using Pass = ShardedPass<Program, Cut>;
   using One = typename Pass::One;
 
-  /// Each replica has so many shards of a batch, whose first one has the number `first`.
-  ReplicaPasses(Group& replicas, int shards, int first = 0)
+  /// `shards` are those of each replica, from the process's first one on.
+  ReplicaPasses(Group& replicas, WorkerShards shards)
       : replicas_(&replicas), parts_(static_cast<std::size_t>(replicas.size())) {
     static_assert(
         updates_by_elements<Program>(),
@@ -24,7 +24,8 @@ class ReplicaPasses {
         "share it");
     replicas.run([&](int r) {  // its memory is touched first by the thread that works with it
       Part& part = parts_[index(r)];
-      part.pass = std::make_unique<Pass>(replicas.executor(r), WorkerShards{shards, r, replicas.size(), first});
+      part.pass =
+          std::make_unique<Pass>(replicas.executor(r), WorkerShards{shards.count, r, replicas.size(), shards.first});
       if (r == 0) return;
       const auto bind_own = [&](Arena arena, Buffer& memory, long floats) {
         memory.grow(floats);

@@ -22,7 +22,7 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
   using Group = typename Passes::Group;
 
   explicit ReplicatedExecution(Group& replicas)
-      : Passes(replicas, detail::shards_of_worker<Cut>(replicas.size())),
+      : Passes(replicas, {.count = detail::shards_of_worker<Cut>(replicas.size())}),
         network_(replicas.size()),
         exchanges_(index(replicas.size())) {
     if constexpr (exchanges)

@@ -4,8 +4,7 @@
 #include <tenet/ops/mistake.hpp>
 // clang-format on
 
-#include <tenet/parallel/gradient_exchange.hpp>
-#include <tenet/parallel/sharded_pass.hpp>
+#include <tenet/parallel/distributed_execution.hpp>
 
 /// Ranks that share the optimizer's state among them: the synchronisation `ShardedOptimizer`. Not part of
 /// tenet/tenet.hpp.
@@ -37,53 +36,47 @@ struct ShardedOptimizer {
 ///
 /// The same interface as `Execution`. All ranks make one and run it together.
 template <class Program, long bucket_bytes, Transport T, class Cut>
-class ShardedOptimizerExecution : public ShardedPass<Program, Cut> {
+class ShardedOptimizerExecution : public DistributedExecution<Program, ShardedOptimizer, bucket_bytes, T, Cut> {
  public:
-  using Pass = ShardedPass<Program, Cut>;
-  using Exchange = GradientExchange<Program, ShardedOptimizer, bucket_bytes, T>;
+  using Base = DistributedExecution<Program, ShardedOptimizer, bucket_bytes, T, Cut>;
+  using Pass = typename Base::Pass;
 
   ShardedOptimizerExecution(typename Pass::Executor& executor, T transport)
-      : Pass(executor, {.count = Cut::of_worker, .first = transport.rank() * Cut::of_worker}),
-        executor_(&executor),
-        exchange_(std::move(transport)) {
-    static_assert(Pass::updates, "a training step");
+      : Base(executor, std::move(transport)), executor_(&executor) {
     static_assert(Cut::in_all == 0, "a ring's order of sums depends on the number of ranks");
     static_assert(updates_by_elements<Program>(),
                   "ShardedOptimizer: the optimizer's update is not element-wise over all parameters");
-    for (int b = 0; b < Exchange::plan.count; ++b) {
+    for (int b = 0; b < plan.count; ++b) {
       state_at_[index(b)] = own_floats_;
-      own_floats_ += exchange_.own_part(b).count;
+      own_floats_ += this->exchange_.own_part(b).count;
     }
     states_.grow(Program::state_count * own_floats_);
   }
 
   void run(int batch) {
-    const float all = exchange_.template begin<Cut>(*this, batch);
-    Pass::run(
-        batch, all,
-        [this](auto* execution, auto prepare) { exchange_.run(execution, this->memory(Arena::gradients), prepare); },
-        [](const auto&, const Shard&) {});
+    this->exchange_gradients(batch);
     this->execution().prepare_update();
-    exchange_.gather(this->memory(Arena::parameters), "parameters", [this](int b) { update(b); });
-    exchange_.end(*this);
+    this->exchange_.gather(this->memory(Arena::parameters), "parameters", [this](int b) { update(b); });
+    this->exchange_.end(*this);
   }
 
   /// Brings the parts of the gradient together on all ranks: all of them call it.
   void collect_gradients() {
-    exchange_.gather(this->memory(Arena::gradients), "gradients", [](int) {});
+    this->exchange_.gather(this->memory(Arena::gradients), "gradients", [](int) {});
   }
 
   /// What this rank keeps of the optimizer's state, in floats.
   long state_floats() const { return states_.size(); }
 
  private:
+  static constexpr const auto& plan = Base::Exchange::plan;
   static constexpr std::size_t index(int b) { return static_cast<std::size_t>(b); }
 
   /// This rank's part of a bucket, shared among the device's workers.
   void update(int b) {
     constexpr long block = 4096;
     const auto span = open_span(*executor_, update_span<Program>);
-    const FloatRange own = exchange_.own_part(b);
+    const FloatRange own = this->exchange_.own_part(b);
     float *const parameters = this->memory(Arena::parameters) + own.first,
                  *const gradients = this->memory(Arena::gradients) + own.first,
                  *const states = Program::state_count > 0 ? states_.data() + state_at_[index(b)] : nullptr;
@@ -95,10 +88,9 @@ class ShardedOptimizerExecution : public ShardedPass<Program, Cut> {
   }
 
   typename Pass::Executor* executor_;
-  Buffer states_;        // one behind the other, each of `own_floats_`
-  long own_floats_ = 0;  // parameters that this rank updates
-  std::array<long, static_cast<std::size_t>(Exchange::plan.count)> state_at_{};  // of each bucket's part
-  Exchange exchange_;
+  Buffer states_;                                                      // one behind the other, each of `own_floats_`
+  long own_floats_ = 0;                                                // parameters that this rank updates
+  std::array<long, static_cast<std::size_t>(plan.count)> state_at_{};  // of each bucket's part
 };
 
 }  // namespace tenet

@@ -63,6 +63,16 @@ constexpr int shards_of_worker(int workers) {
   return Cut::in_all > 0 ? Cut::in_all / workers : Cut::of_worker;
 }
 
+/// The shards of a rank, each of whose replicas has so many.
+template <class Cut>
+WorkerShards shards_of_rank(int rank, int ranks, int replicas = 1) {
+  const int workers = ranks * replicas;
+  if (Cut::in_all > 0 && Cut::in_all % workers != 0)
+    fail("Reproducible", replicas == 1 ? "number of ranks" : "number of ranks times replicas", "1, 2, 4 or 8", workers);
+  const int count = shards_of_worker<Cut>(workers);
+  return {.count = count, .first = rank * replicas * count};
+}
+
 /// to[i] = sum over r of weight[r] · from[r][i], in the order of r, for i in [first, last). Those of weight 0 have no
 /// gradient and are not read. `to` may be one of `from`.
 inline void weighted_sum(const float* const* from, const float* weight, int count, float* to, long first, long last) {

@@ -97,20 +97,16 @@ class ServerSteps {
   };
 
   static constexpr long header = StoreHeader::floats_of;
-  static constexpr long large = 4096;  // see KeyValueStore
-  static constexpr int at_a_time = 2;
 
   void place_key(long floats) {
-    const int count = static_cast<int>(servers_.servers.size()), key = static_cast<int>(keys_.size());
-    const bool on_all = count > 1 && floats >= large * count;
-    keys_.push_back({static_cast<int>(parts_.size()), on_all ? count : 1});
-    for (int s = 0; s < count; ++s) {
-      if (!on_all && s != key % count) continue;
-      const int server = servers_.servers[static_cast<std::size_t>(s)];
-      const auto known = std::find(used_servers_.begin(), used_servers_.end(), server);
+    const int key = static_cast<int>(keys_.size());
+    const std::vector<ServerPart> parts = parts_on(servers_.servers, key, floats);
+    keys_.push_back({static_cast<int>(parts_.size()), static_cast<int>(parts.size())});
+    for (const ServerPart& part : parts) {
+      const auto known = std::find(used_servers_.begin(), used_servers_.end(), part.server);
       const int way = static_cast<int>(known - used_servers_.begin());
-      if (known == used_servers_.end()) used_servers_.push_back(server);
-      parts_.push_back({key, server, way, on_all ? part_of(floats, s, count).count : floats});
+      if (known == used_servers_.end()) used_servers_.push_back(part.server);
+      parts_.push_back({key, part.server, way, part.range.count});
     }
   }
 
@@ -206,7 +202,7 @@ class ServerSteps {
 
   void send_waiting(int r, Way& way) {
     Rank& rank = rank_at(r);
-    while (way.pushes < at_a_time && !way.waiting_pushes.empty()) {
+    while (way.pushes < requests_at_a_time && !way.waiting_pushes.empty()) {
       const int p = way.waiting_pushes.front();
       way.waiting_pushes.erase(way.waiting_pushes.begin());
       ++way.pushes;
@@ -221,7 +217,7 @@ class ServerSteps {
   }
   void send_pulls(int r, Way& way) {
     const Rank& rank = rank_at(r);
-    for (auto at = way.waiting_pulls.begin(); way.pulls < at_a_time && at != way.waiting_pulls.end();) {
+    for (auto at = way.waiting_pulls.begin(); way.pulls < requests_at_a_time && at != way.waiting_pulls.end();) {
       const Part& part = part_at(*at);
       if (rank.unsent_pushes[static_cast<std::size_t>(part.key)] > 0) {
         ++at;

@@ -24,6 +24,14 @@ inline void check_labels(const std::int32_t* labels, long batch, long labels_of_
     if (labels[i] < 0 || labels[i] >= classes) fail_label(i / labels_of_sample, classes, labels[i]);
 }
 
+/// A batch's targets; where they are integers they are labels.
+template <class Target, class Output>
+void check_targets(const typename Target::Element* targets, int batch) {
+  if (batch <= 0) fail_batch(batch);
+  if constexpr (std::is_same_v<typename Target::Element, std::int32_t>)
+    check_labels(targets, batch, Target::size, Output::info.extents[Output::rank - 1]);
+}
+
 /// A data set's samples must be a network's inputs and targets.
 [[gnu::noinline]] inline void check_layout(const SampleLayout& layout, const TensorInfo& input,
                                            const TensorInfo& target) {

@@ -47,4 +47,14 @@ struct FitOptions {
   std::FILE* progress = stderr;  ///< where progress is shown; null: nowhere
 };
 
+namespace detail {
+
+/// FitOptions; named in this way so that g++ does not list the whole function where an option is misspelt.
+template <class Loader>
+struct FitOptionsFor {
+  using type = FitOptions;
+};
+
+}  // namespace detail
+
 }  // namespace tenet

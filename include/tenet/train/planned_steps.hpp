@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <tenet/exec/buckets.hpp>
 #include <tenet/graph/device_schedule.hpp>
 #include <tenet/nn/module.hpp>
@@ -104,8 +103,7 @@ template <class Net, class P, class Buckets>
                                                                                             : Pass::backward;
     if (const int layer = graph.nodes[head].layer; layer >= 0 && planned.pass != Pass::update)
       planned.name.append(" ").append(layer_path<Net>(layer).view());
-    const bool copies = std::string_view(step.name) != graph.nodes[head].operation->name;
-    if (copies) {
+    if (is_copy(lowered, step)) {
       const RegionCall& call = lowered.calls[step.region];
       planned.operations = step.name;
       const double moved = 2.0 * StepCosts::moved_float * static_cast<double>(call.total);

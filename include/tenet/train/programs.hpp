@@ -329,6 +329,14 @@ constexpr auto unless_broken() {
   }
 }
 
+/// The trainer, or the struct that explains that its step takes more memory than `bound`.
+template <class Made, class Instead, long bound>
+constexpr auto bounded() {
+  constexpr BoundedMemory found = Made::Training::bounded.second;
+  using TooSmall = mistake::MemoryBoundTooSmall<mistake::Bytes<bound>, mistake::Least<found.least_bytes>, Instead>;
+  return std::type_identity<std::conditional_t<found.holds, Made, TooSmall>>{};
+}
+
 /// The struct that explains why a network cannot be run for these tags, or void: for functions about a network.
 template <class Net, class... Tags>
 using BrokenBy = typename decltype(unless_broken<void, mistake::Nothing, Net, Tags...>())::type;

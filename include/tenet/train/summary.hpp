@@ -129,6 +129,20 @@ std::string device_text(const typename Device::Kernels::Executor& executor, int 
   return result;
 }
 
+/// A training's parameters, and what it keeps of their size.
+template <class Training, class Optimizer, class Chosen>
+std::string parameters_text() {
+  constexpr bool gradients = Chosen::Update::keeps_gradients;
+  const std::string kept =
+      Chosen::has_states ? std::string(gradients ? "gradients and " : "") + Optimizer::name : "gradients";
+  return "parameters: " + with_commas(Training::slots.parameter_count) + " (" +
+         megabytes(Training::slots.parameter_floats) + ", with " + kept + " " +
+         megabytes((1 + gradients + (Chosen::has_states ? Optimizer::state_count : 0)) *
+                   Training::slots.parameter_floats) +
+         (Chosen::has_states ? "" : std::string("; ") + Optimizer::name + "'s state lies with the ranks, in parts") +
+         ")\n";
+}
+
 /// How a training step's batch is cut; nothing where it is not.
 template <class Shards>
 std::string shards_text() {

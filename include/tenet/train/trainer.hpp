@@ -4,6 +4,7 @@
 #include <memory>
 #include <tenet/data/data_loader.hpp>
 #include <tenet/train/batch_checks.hpp>
+#include <tenet/train/broken_trainer.hpp>
 #include <tenet/train/fit_options.hpp>
 #include <tenet/train/interrupt.hpp>
 #include <tenet/train/policies.hpp>
@@ -14,22 +15,6 @@
 #include <tenet/train/weights.hpp>
 
 namespace tenet {
-
-namespace detail {
-
-/// Stands in for a report where there is none.
-struct NoReport {
-  void write(const std::string&) const {}
-  std::string text() const { return {}; }
-};
-
-/// FitOptions; named in this way so that g++ does not list the whole function where an option is misspelt.
-template <class Loader>
-struct FitOptionsFor {
-  using type = FitOptions;
-};
-
-}  // namespace detail
 
 /// What `Trainer` names. A function that takes any trainer can deduce this class's arguments; those of `Trainer`, which
 /// is an alias, it cannot.
@@ -91,14 +76,14 @@ struct TrainerOf {
 
   /// One step on a batch: inputs of `batch` samples one after the other, targets likewise.
   StepResult step(const InputElement* inputs, const TargetElement* targets, int batch) {
-    check(targets, batch);
+    detail::check_targets<Target, Output>(targets, batch);
     return run_step(state(), optimizer_now(), inputs, targets, batch);
   }
 
   /// The same step on a thread of its own, behind those that wait there: it returns at once, unless the queue is full.
   /// The batch is copied; the optimizer's settings are those of now. All else that needs the weights waits for it.
   PendingStep step_async(const InputElement* inputs, const TargetElement* targets, int batch) {
-    check(targets, batch);
+    detail::check_targets<Target, Output>(targets, batch);
     const auto samples = static_cast<std::size_t>(batch);
     return queue().submit(optimizer_now(), std::as_bytes(std::span(inputs, samples * Input::size)),
                           std::as_bytes(std::span(targets, samples * Target::size)), batch);
@@ -200,7 +185,7 @@ struct TrainerOf {
     for (const Batch& batch : loader.epoch(0)) {
       waiting.end();
       const auto* const targets = static_cast<const TargetElement*>(batch.target);
-      check(targets, batch.size);
+      detail::check_targets<Target, Output>(targets, batch.size);
       give(execution, batch.input, targets);
       execution.run(batch.size);
       const StepResult result = result_of(execution);
@@ -245,12 +230,8 @@ struct TrainerOf {
 
   /// The network's layers, and the plans of training step and evaluation; memory for a batch of one.
   std::string summary() {
-    return detail::layer_table<Net, Predicting>() +
-           "parameters: " + detail::with_commas(Training::slots.parameter_count) + " (" +
-           detail::megabytes(Training::slots.parameter_floats) + ", with " + (keeps_gradients ? "gradients and " : "") +
-           Optimizer::name + " " +
-           detail::megabytes((1 + keeps_gradients + Optimizer::state_count) * Training::slots.parameter_floats) +
-           ")\n" + detail::plan_text<Training>("training step") + detail::plan_text<Evaluating>("evaluation") +
+    return detail::layer_table<Net, Predicting>() + detail::parameters_text<Training, Optimizer, Chosen>() +
+           detail::plan_text<Training>("training step") + detail::plan_text<Evaluating>("evaluation") +
            detail::schedule_text<Training>() + detail::synchronisation_text<Chosen, Training>() +
            detail::device_text<Device>(state().devices.executor(),
                                        Chosen::Strategy::replicas * Training::order.devices);
@@ -368,47 +349,9 @@ struct TrainerOf {
     if constexpr (Loss::has_accuracy) result.accuracy = *execution.result(1);
     return result;
   }
-
-  /// Integer targets are classes: each must be one.
-  static void check(const TargetElement* targets, int batch) {
-    if (batch <= 0) detail::fail_batch(batch);
-    if constexpr (std::is_same_v<TargetElement, std::int32_t>)
-      detail::check_labels(targets, batch, Target::size, Output::info.extents[Output::rank - 1]);
-  }
 };
 
 namespace detail {
-
-/// Stands in for the trainer of a network that has a mistake: it takes all calls, so that nothing follows the message.
-template <class Net, class Optimizer>
-struct BrokenTrainer {
-  explicit BrokenTrainer(Optimizer = {}, std::uint64_t = 0) {}
-  StepResult step(const auto&, const auto&, int) { return {}; }
-  PendingStep step_async(const auto&, const auto&, int) { return {}; }
-  void synchronize() {}
-  void queue_limits(QueueLimits) {}
-  FitReport fit(const auto&, const FitOptions& = {}) { return {}; }
-  Evaluation evaluate(const auto&) { return {}; }
-  std::span<const float> predict(const auto&, int) { return {}; }
-  void save(const std::string&) {}
-  void load(const std::string&) {}
-  Weights<Net>& weights();
-  Optimizer& optimizer();
-  std::span<const float> gradient(const std::string&) const { return {}; }
-  const float* gradients() const { return nullptr; }
-  std::string summary() { return {}; }
-  static std::string graph() { return {}; }
-  NoReport timeline() const { return {}; }
-  long activation_floats() const { return 0; }
-};
-
-/// The trainer, or the struct that explains that its step takes more memory than `bound`.
-template <class Made, class Instead, long bound>
-constexpr auto bounded() {
-  constexpr BoundedMemory found = Made::Training::bounded.second;
-  using TooSmall = mistake::MemoryBoundTooSmall<mistake::Bytes<bound>, mistake::Least<found.least_bytes>, Instead>;
-  return std::type_identity<std::conditional_t<found.holds, Made, TooSmall>>{};
-}
 
 template <class Net, class Loss, class Optimizer, class... Tags>
 constexpr auto trainer_of() {
