@@ -41,6 +41,7 @@ int serve_steps(int batch, const std::string& folder) {
   Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, DataParallel<2>, Ring>> ring{folder, batch};
   Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, DataParallel<2>, Reproducible>> reproducible{folder, batch};
   Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, MicroBatches<4>>> micro{folder, batch};
+  Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, DataParallel<2>, SyncBatchNorm>> synchronised{folder, batch};
   const auto case_of = [](const char* name, auto& steps) {
     return Case{name, [&] { return steps.check(); },
                 [&](long calls) {
@@ -49,7 +50,7 @@ int serve_steps(int batch, const std::string& folder) {
                 }};
   };
   return serve({case_of("one", one), case_of("half", half), case_of("direct", direct), case_of("ring", ring),
-                case_of("reproducible", reproducible), case_of("micro", micro)});
+                case_of("reproducible", reproducible), case_of("micro", micro), case_of("synchronised", synchronised)});
 }
 
 int main(int argc, char** argv) {

@@ -15,7 +15,7 @@ import networks
 from servers import Competitor, Server, environment, measure
 
 
-CASES = ("one", "half", "direct", "ring", "reproducible", "micro")
+CASES = ("one", "half", "direct", "ring", "reproducible", "micro", "synchronised")
 
 
 def check(name: str, figures: dict[str, list[float]], tolerance: float) -> None:
@@ -42,6 +42,7 @@ def steps(name: str, batch: int) -> tuple[dict[str, float], dict]:
         found = run_json(sys.executable, HERE / "torch_ddp.py", name, str(batch), folder, env=environment(1))
         # Batch norm takes its statistics from a replica's part: one device has others.
         check(name, {"direct": losses["direct"], "ring": losses["ring"], "PyTorch": found["losses"]}, 2e-2)
+        check(name, {case: losses[case] for case in ("one", "synchronised")}, 1e-3)
         if name != "ResNet-18":
             check(name, {case: losses[case] for case in ("one", "reproducible", "micro")}, 1e-3)
         for key in ("step", "alone"):
@@ -142,6 +143,8 @@ def main() -> int:
                     resnet["reproducible"] / resnet["direct"], {}))
     rows.append(Row("ResNet-18 step, batch 32, one core, MicroBatches<4> over the whole batch", "times",
                     resnet["micro"] / resnet["one"], {}))
+    rows.append(Row("ResNet-18 step, batch 32, DataParallel<2>, SyncBatchNorm over DataParallel<2>", "times",
+                    resnet["synchronised"] / resnet["direct"], {}))
     for label in ("784-256-10", "32-64-64-10"):
         ours, ddp = steps("MLP " + label, 256)
         alone = {"PyTorch DDP": (ddp["step"] - ddp["alone"]) * 1e6}

@@ -19,6 +19,13 @@ TEST_CASE("waiting ends when the condition holds, at once or late", "[wait]") {
   }
 }
 
+TEST_CASE("threads that are more than the processors sleep soon", "[wait]") {
+  const int processors = available_processors();
+  CHECK(spins_between(1) == usual_spins);
+  CHECK(spins_between(processors) == usual_spins);
+  CHECK(spins_between(processors + 1) < usual_spins / 10);
+}
+
 TEST_CASE("waiting ends at its limit", "[wait]") {
   const auto begin = std::chrono::steady_clock::now();
   CHECK_FALSE(wait_until([] { return false; }, 30ms));

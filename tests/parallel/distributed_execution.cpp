@@ -55,6 +55,17 @@ TEST_CASE("ranks with micro-batches train as one device", "[distributed_executio
                         MicroBatches<2>>({5, 3}, sgd);
 }
 
+TEST_CASE("SyncBatchNorm: ranks train as one device", "[distributed_execution]") {
+  using networks::Residual;
+  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
+  ranks::check_training<ranks::Threads, Residual, CrossEntropy, Sgd, Image<2, 6, 5>, Reference, SyncBatchNorm>({5},
+                                                                                                               sgd);
+  ranks::check_training<ranks::Threads, Residual, CrossEntropy, Sgd, Image<2, 6, 5>, Cpu<0, 2>, SyncBatchNorm>(
+      {4, 1, 6}, sgd);
+  ranks::check_training<processes::Job, Residual, CrossEntropy, Sgd, Image<2, 6, 5>, Reference, Ring, BucketBytes<64>,
+                        SyncBatchNorm>({3, 5}, sgd);
+}
+
 TEST_CASE("running statistics are those of rank 0, everywhere", "[distributed_execution]") {
   using Net = networks::Residual;
   using Input = Image<2, 6, 5>;

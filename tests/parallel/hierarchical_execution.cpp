@@ -33,6 +33,16 @@ TEST_CASE("processes with replicas train as one device with the samples of all",
   check_all<processes::Job>();
 }
 
+TEST_CASE("SyncBatchNorm: ranks with replicas train as one device", "[hierarchical_execution]") {
+  using networks::Residual;
+  using ranks::WithReplicas;
+  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
+  ranks::check_training<WithReplicas<ranks::Threads, 2>, Residual, CrossEntropy, Sgd, Image<2, 6, 5>, Reference,
+                        SyncBatchNorm>({5, 1}, sgd);
+  ranks::check_training<WithReplicas<processes::Job, 3>, Residual, CrossEntropy, Sgd, Image<2, 6, 5>, Cpu<0, 1>, Ring,
+                        BucketBytes<300>, SyncBatchNorm>({4, 2, 3}, sgd);
+}
+
 TEST_CASE("Reproducible: ranks with replicas give the same bits as one process", "[hierarchical_execution]") {
   using Input = Image<2, 6, 5>;
   ranks::check_bits<ranks::WithReplicas<ranks::Threads, 2>, networks::Residual, Input, BucketBytes<300>>({1, 2, 4});

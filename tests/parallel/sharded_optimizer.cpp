@@ -24,6 +24,7 @@ TEST_CASE("ranks that share the optimizer's state train as one device does", "[s
       {4, 1, 6}, {.learning_rate = 0.01f});
   ranks::check_training<ranks::Threads, Rows, CrossEntropy, AdamW, Features<16>, ShardedOptimizer, MicroBatches<2>>(
       {4, 7}, {.learning_rate = 0.01f});
+  ranks::check_training<ranks::Threads, Net, CrossEntropy, Sgd, Input, ShardedOptimizer, SyncBatchNorm>({4, 7}, sgd);
 }
 
 TEST_CASE("processes share the optimizer's state", "[sharded_optimizer]") {

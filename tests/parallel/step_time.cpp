@@ -29,6 +29,7 @@ struct Computing {
   std::vector<double> ready{};
   double pass = 0, behind = 0;
   std::vector<double> factor{};  // of ranks
+  int buckets = 0;               // what has a larger number is a sum that the pass waits for
 };
 inline Computing computing;
 inline double began[64];  // of each rank: this step
@@ -46,18 +47,31 @@ struct WithComputing : Inner {
       const double now = transport.now(), then = began[rank] + seconds * factor;
       if (then > now) transport.compute(then - now);
     };
-    if (label.number == -1) began[rank] = transport.now();  // the number of samples: a step begins
+    const auto begins = [&] { began[rank] = transport.now(); };
+    if (label.number == -1) begins();  // the number of samples: a step begins, and its samples are counted meanwhile
     if (label.number >= 0) wait_until_computed(computing.ready[static_cast<std::size_t>(label.number)]);
     if (label.number == -2) {  // results, behind everything
       wait_until_computed(computing.pass);
       transport.compute(computing.behind * factor);
     }
     Inner::reduce(transport, data, floats, label, weight);
+    const bool counts_before = computing.ready.size() > static_cast<std::size_t>(computing.buckets);
+    if (label.number == -1 && counts_before) begins();
+    if (label.number >= computing.buckets) {
+      const double then = began[rank] + computing.ready[static_cast<std::size_t>(label.number)] * factor;
+      began[rank] += std::max(0.0, transport.now() - then);
+    }
   }
 };
 
 template <class... Tags>
 using Rank = Trainer<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, Cpu<0, 1>, Tags...>;
+
+/// With sums over the batch in it.
+struct Normalized : Sequential<Conv2d<1, 4, 5>, BatchNorm2d<4>, ReLU, MaxPool2d<4>, Conv2d<4, 8, 3>, BatchNorm2d<8>,
+                               ReLU, Flatten, Linear<128, 10>> {};
+template <class... Tags>
+using NormalizedRank = Trainer<Normalized, CrossEntropy, Sgd, Image<1, 28, 28>, Cpu<0, 1>, Tags...>;
 
 /// The mean step time of a real training over a simulated network, behind its first steps. Between two steps each rank
 /// computes for `between` seconds.
@@ -91,10 +105,10 @@ std::vector<double> some_seconds(double scale) {
 }
 
 /// A real training's step time, and the predicted one.
-template <class Synchronisation, class Buckets, class Inside, class... Shards>
+template <template <class...> class Rank, class Synchronisation, class Buckets, class Inside, class... More>
 std::pair<double, double> compare(int ranks, double scale, double slow) {
-  using Real = Rank<Distributed<Ranks, Inside>, WithComputing<Synchronisation>, Buckets, Shards...>;
-  using Predicted = Rank<Distributed<Imagined, Inside>, Synchronisation, Buckets, Shards...>;
+  using Real = Rank<Distributed<Ranks, Inside>, WithComputing<Synchronisation>, Buckets, More...>;
+  using Predicted = Rank<Distributed<Imagined, Inside>, Synchronisation, Buckets, More...>;
   using Program = typename Real::Training;
   static_assert(std::is_same_v<Program, typename Predicted::Training>);
   const std::vector<double> seconds = some_seconds<Program>(scale);
@@ -102,12 +116,16 @@ std::pair<double, double> compare(int ranks, double scale, double slow) {
   static constexpr auto plan = plan_buckets(Program::lowered, Program::slots, Buckets::bucket_bytes / 4);
   computing = {{}, until(Program::lowered.first_update), 0, std::vector<double>(static_cast<std::size_t>(ranks), 1.0)};
   for (const Bucket& bucket : plan) computing.ready.push_back(until(bucket.ready));
+  computing.buckets = plan.count;
+  for (int s = 0; s < Program::lowered.first_update; ++s)
+    if (is_sum_over_workers(Program::lowered.steps[s])) computing.ready.push_back(until(s));
   const double update = until(Program::lowered.after_update) - computing.pass;  // devices of a rank share it
   computing.behind =
       until(Program::lowered.used.steps) - until(Program::lowered.after_update) + update / Inside::replicas;
   computing.factor.back() = slow;
   const int workers = ranks * Inside::replicas;
-  StepTimeOptions options{.workers = workers, .batch_of_worker = 2, .link = link, .inside = {.latency = 0}};
+  StepTimeOptions options{.workers = workers, .batch_of_worker = 2, .link = link};
+  options.inside = {.latency = 0, .bytes_per_second = std::numeric_limits<double>::infinity()};
   options.machine.bytes_per_second = std::numeric_limits<double>::infinity();  // devices of a rank add up in no time
   options.seconds_of_steps = [&](int) { return seconds; };
   options.steps = steps_taken - skipped_steps;
@@ -115,31 +133,37 @@ std::pair<double, double> compare(int ranks, double scale, double slow) {
   return {real_step<Real>(ranks, 0), predict_step_time<Predicted>(options).step};
 }
 
-template <class Synchronisation, class Buckets, class Inside = Single, class... Shards>
-void check_all() {
+template <template <class...> class Rank, class Synchronisation, class Buckets, class Inside = Single, class... More>
+void check_all(double precision = 1e-12) {
   for (const int ranks : {1, 2, 3, 4, 8})
     for (const double scale : {0.0, 0.3, 10.0})  // communication takes longer, or computing
       for (const double slow : {1.0, 3.0}) {
         CAPTURE(ranks, scale, slow);
-        const auto [found, predicted] = compare<Synchronisation, Buckets, Inside, Shards...>(ranks, scale, slow);
-        CHECK(predicted == Approx(found).epsilon(1e-12));
+        const auto [found, predicted] = compare<Rank, Synchronisation, Buckets, Inside, More...>(ranks, scale, slow);
+        CHECK(predicted == Approx(found).epsilon(precision));
       }
 }
 
 }  // namespace
 
 TEST_CASE("the predicted step of a ring is that of a real training over a simulated network", "[step_time]") {
-  check_all<Ring, BucketBytes<16384>>();
-  check_all<Ring, BucketBytes<1 << 20>>();
+  check_all<Rank, Ring, BucketBytes<16384>>();
+  check_all<Rank, Ring, BucketBytes<1 << 20>>();
 }
 
 TEST_CASE("the predicted step of all-reduce is that of a real training over a simulated network", "[step_time]") {
-  check_all<AllReduce, BucketBytes<16384>>();
+  check_all<Rank, AllReduce, BucketBytes<16384>>();
 }
 
 TEST_CASE("the predicted step of ranks with replicas is that of a real training over a simulated network",
           "[step_time]") {
-  check_all<AllReduce, BucketBytes<65536>, DataParallel<2>>();
+  check_all<Rank, AllReduce, BucketBytes<65536>, DataParallel<2>>();
+}
+
+TEST_CASE("the predicted step of ranks whose batch norm is synchronised is that of a real training", "[step_time]") {
+  check_all<NormalizedRank, AllReduce, BucketBytes<1000>, Single, SyncBatchNorm>();
+  // Not to the bit where eight ranks compute nothing at all: 0.02 % less.
+  check_all<NormalizedRank, Ring, BucketBytes<4000>, DataParallel<2>, SyncBatchNorm>(1e-3);
 }
 
 namespace {

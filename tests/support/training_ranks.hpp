@@ -40,8 +40,15 @@ template <class Ranks, class Net, class Loss, class Optimizer, class Input, clas
 void check_training(std::vector<int> parts, Optimizer optimizer) {
   using One = tenet::Trainer<Net, Loss, Optimizer, Input, tenet::Reference>;
   using Rank = tenet::Trainer<Net, Loss, Optimizer, Input, typename StrategyOf<Ranks>::type, Policies...>;
-  constexpr auto floats = static_cast<std::size_t>(tenet::Weights<Net>::table.parameter_floats);
+  // Running statistics are those of all samples where batch norm is synchronised.
+  constexpr long parameter_floats = tenet::Weights<Net>::table.parameter_floats,
+                 buffer_floats = Rank::Chosen::BatchNorm::shares_batch ? tenet::Weights<Net>::table.buffer_floats : 0;
   constexpr int steps = 4;
+  const auto numbers_of = [](auto& weights) {
+    std::vector<float> numbers(weights.parameters(), weights.parameters() + parameter_floats);
+    numbers.insert(numbers.end(), weights.buffers(), weights.buffers() + buffer_floats);
+    return numbers;
+  };
   int all = 0;
   for (const int part : parts) all += part;
   CAPTURE(parts.size(), all);
@@ -63,14 +70,14 @@ void check_training(std::vector<int> parts, Optimizer optimizer) {
       if (!(std::fabs(found.loss - expected) <= 1e-4f * std::fabs(expected)))
         tenet::fail("step", "another loss", std::to_string(expected), std::to_string(found.loss));
     }
-    return std::vector<float>(trainer.weights().parameters(), trainer.weights().parameters() + floats);
+    return numbers_of(trainer.weights());
   });
-  REQUIRE(parameters[0].size() == floats);
+  const std::vector<float> all_expected = numbers_of(one.weights());
+  REQUIRE(parameters[0].size() == all_expected.size());
   double worst = 0, largest = 1e-30;
-  for (std::size_t i = 0; i < floats; ++i) {
-    const double expected = one.weights().parameters()[i];
-    worst = std::fmax(worst, std::fabs(parameters[0][i] - expected));
-    largest = std::fmax(largest, std::fabs(expected));
+  for (std::size_t i = 0; i < all_expected.size(); ++i) {
+    worst = std::fmax(worst, std::fabs(static_cast<double>(parameters[0][i]) - all_expected[i]));
+    largest = std::fmax(largest, std::fabs(static_cast<double>(all_expected[i])));
   }
   CHECK(worst < 1e-4 * largest);
   for (const auto& of_rank : parameters) CHECK(of_rank == parameters[0]);  // to the bit

@@ -4,6 +4,7 @@
 #include <tenet/device/reference.hpp>
 #include <tenet/nn/linear.hpp>
 #include <tenet/optim/sgd.hpp>
+#include <tenet/parallel/parameter_server.hpp>
 #include <tenet/train/model.hpp>
 #include <tenet/train/trainer.hpp>
 
@@ -39,6 +40,16 @@ static_assert(std::is_same_v<Wrong<Parts, Ring>, mistake::SynchronisationOfParts
 static_assert(std::is_same_v<Wrong<BucketBytes<64>, Parts>, mistake::SynchronisationOfParts<BucketBytes<64>, Parts>>);
 static_assert(std::is_same_v<Wrong<Parts, Reproducible>, mistake::ShardsOfParts<Reproducible, Parts>>);
 static_assert(std::is_same_v<Wrong<Parts, DataParallel<2>>, mistake::ArgumentGivenTwice<Parts>>);
+
+// Batch norm of the whole batch is for workers that share it and take each step together.
+using Two = DataParallel<2>;
+static_assert(std::is_void_v<Wrong<SyncBatchNorm, Two>> && std::is_void_v<Wrong<SyncBatchNorm, Two, Ring>>);
+static_assert(std::is_void_v<Wrong<SyncBatchNorm, Two, ParameterServer<Sharded>>>);
+static_assert(std::is_void_v<Wrong<BatchNormOfWorker, Two, Reproducible>> && std::is_void_v<Wrong<BatchNormOfWorker>>);
+static_assert(std::is_same_v<Wrong<SyncBatchNorm>, mistake::SynchronisationOfOne<SyncBatchNorm>>);
+static_assert(std::is_same_v<Wrong<Parts, SyncBatchNorm>, mistake::SynchronisationOfParts<SyncBatchNorm, Parts>>);
+static_assert(std::is_same_v<Wrong<SyncBatchNorm, Two, Reproducible>, mistake::ShardsOfSyncBatchNorm<Reproducible>>);
+static_assert(std::is_same_v<Wrong<SyncBatchNorm, MicroBatches<2>>, mistake::ShardsOfSyncBatchNorm<MicroBatches<2>>>);
 
 using Net = Linear<4, 2>;
 using One = Trainer<Net, MeanSquaredError, Sgd, Features<4>, Reference>;

@@ -98,6 +98,12 @@ TEST_CASE("the summary of a trainer holds its plans and its device", "[summary]"
   CHECK(contains(cpu, "device: cpu, 2 threads, vectors of " + std::to_string(vector_width) + " floats\n"));
 }
 
+TEST_CASE("the summary of a trainer says what synchronised batch norm adds up", "[summary]") {
+  using Net = Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, Flatten, Linear<2704, 3>>;
+  Trainer<Net, CrossEntropy, Sgd, Pixels, Reference, DataParallel<2>, SyncBatchNorm> trainer;
+  CHECK(contains(trainer.summary(), "a step, direct; in its passes 4 sums over all workers, of 64 bytes together\n"));
+}
+
 TEST_CASE("the summary counts shared parameters once and names user modules", "[summary]") {
   const auto text = summary<Tied, Features<4>, Reference>();
   CHECK(contains(text, "parameters: 22 "));  // 16 + 4 and 1 + 1

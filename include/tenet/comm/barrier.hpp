@@ -18,7 +18,10 @@ class Barrier {
   static constexpr Limit usual_limit = std::chrono::minutes(10);
 
   explicit Barrier(int parties, Limit limit = usual_limit)
-      : parties_(parties), limit_(limit), come_(std::make_unique<Count[]>(static_cast<std::size_t>(parties))) {}
+      : parties_(parties),
+        limit_(limit),
+        spins_(spins_between(parties)),
+        come_(std::make_unique<Count[]>(static_cast<std::size_t>(parties))) {}
 
   int parties() const { return parties_; }
 
@@ -30,7 +33,7 @@ class Barrier {
       const std::atomic<long>& come = come_[index(other)].value;
       const bool ended = wait_until(
           [&] { return come.load(std::memory_order_acquire) >= meeting || abandoned_.load(std::memory_order_relaxed); },
-          limit_);
+          limit_, spins_);
       if (come.load(std::memory_order_acquire) >= meeting) continue;
       abandon();
       if (ended) throw PeerFailed(std::string(where) + ": another thread has failed");
@@ -60,6 +63,7 @@ class Barrier {
 
   int parties_;
   Limit limit_;
+  int spins_;
   std::unique_ptr<Count[]> come_;
   alignas(64) std::atomic<bool> abandoned_{false};
 };

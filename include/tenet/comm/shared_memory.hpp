@@ -5,7 +5,6 @@
 #include <tenet/comm/shared_arena.hpp>
 #include <tenet/comm/time_limit.hpp>
 #include <tenet/comm/transport.hpp>
-#include <tenet/core/processors.hpp>
 #include <vector>
 
 /// Ranks that are processes of one machine and exchange numbers through memory that they share.
@@ -24,7 +23,7 @@ class SharedMemoryTransport {
   SharedMemoryTransport(const std::string& name, int rank, int size, Limit limit = std::chrono::minutes(5))
       : arena_(std::make_unique<SharedArena>(name, rank, size, bytes_for(size), limit)),
         limit_(limit),
-        spins_(size <= available_processors() ? 4000 : 100),
+        spins_(spins_between(size)),
         ways_(static_cast<std::size_t>(size)) {
     for (int other = 0; other < size; ++other) {
       way(other).out = &ring(rank, other);

@@ -20,6 +20,7 @@ class ThreadNetwork {
   explicit ThreadNetwork(int size, Limit limit = std::chrono::minutes(10))
       : size_(size),
         limit_(limit),
+        spins_(spins_between(size)),
         boxes_(std::make_unique<Box[]>(static_cast<std::size_t>(size * size))),
         waits_for_(std::make_unique<std::atomic<int>[]>(static_cast<std::size_t>(size))) {
     for (int rank = 0; rank < size; ++rank) waits_for_[static_cast<std::size_t>(rank)] = nobody;
@@ -63,6 +64,7 @@ class ThreadNetwork {
 
   int size_;
   Limit limit_;
+  int spins_;
   std::unique_ptr<Box[]> boxes_;
   std::unique_ptr<std::atomic<int>[]> waits_for_;
   std::atomic<bool> abandoned_{false};
@@ -167,7 +169,8 @@ class ThreadTransport {
     if (ready()) return;
     std::atomic<int>& waits_for = network_->waits_for_[static_cast<std::size_t>(rank_)];
     waits_for.store(peer, std::memory_order_relaxed);
-    wait_until([&] { return ready() || network_->abandoned_.load(std::memory_order_relaxed); }, network_->limit_);
+    wait_until([&] { return ready() || network_->abandoned_.load(std::memory_order_relaxed); }, network_->limit_,
+               network_->spins_);
     if (!ready()) {
       const int last = network_->last_waited_for(peer);
       if (abandon()) detail::fail_abandoned(rank_, label);

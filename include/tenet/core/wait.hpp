@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <tenet/core/processors.hpp>
 #include <thread>
 
 /// Waiting for another thread.
@@ -16,10 +17,15 @@ inline void pause() {
 #endif
 }
 
-/// Waits until ready() holds: at first in a loop, as threads that work at the same pace meet within microseconds, then
-/// asleep for moments. False where it does not within `limit`.
+/// How often a thread that waits looks before it sleeps, some 20 ns each time: threads that work at the same pace meet
+/// within microseconds.
+inline constexpr int usual_spins = 4000;
+/// The same where so many threads wait for each other: with fewer processors, looking keeps them from one that works.
+inline int spins_between(int threads) { return threads <= available_processors() ? usual_spins : 100; }
+
+/// Waits until ready() holds: at first awake, then asleep for moments. False where it does not within `limit`.
 template <class Ready>
-bool wait_until(Ready ready, std::chrono::nanoseconds limit, int spins = 4000) {
+bool wait_until(Ready ready, std::chrono::nanoseconds limit, int spins = usual_spins) {
   for (int spin = 0; spin < spins; ++spin) {
     if (ready()) return true;
     pause();

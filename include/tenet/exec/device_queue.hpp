@@ -14,8 +14,8 @@ namespace tenet {
 /// What a queue holds at most before whoever submits has to wait.
 struct QueueLimits {
   int tasks = 64;
-  long bytes = 1L << 30;  ///< that tasks say they keep alive; a single task may exceed it
-  int spins = 4000;       ///< for so long, of some 20 ns, a thread that waits does so awake; then it sleeps
+  long bytes = 1L << 30;    ///< that tasks say they keep alive; a single task may exceed it
+  int spins = usual_spins;  ///< so often a thread that waits looks before it sleeps
 };
 
 /// The tasks of one logical device, run in their order by a thread of its own. Whoever submits one goes on at once, so

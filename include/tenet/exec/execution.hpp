@@ -97,7 +97,8 @@ class Execution {
     });
     arenas_[Arena::fixed] = fixed_.data();
     arenas_[Arena::numbers] = numbers_.data();
-    if constexpr (batch_is_known<typename Kernels::Arguments>) prepare(Kernels::Arguments::batch);
+    if constexpr (batch_is_known<typename Kernels::Arguments>)
+      prepare(Kernels::Arguments::batch, Kernels::Arguments::batch);
   }
 
   /// Numbers of a run that are not constants: those named `scalar`, and the seed.
@@ -151,14 +152,20 @@ class Execution {
 
   /// `run` in parts, for whoever has something to do in between: what comes before the first step, and the steps
   /// `first` to `last`.
-  void begin(int batch) {
-    if (batch != arenas_.batch) prepare(batch);
+  void begin(int batch) { begin(batch, batch); }
+  /// The same for a worker with `batch` of the samples, perhaps none, that all workers have.
+  void begin(int batch, long samples_of_all) {
+    if (batch != arenas_.batch || samples_of_all != samples_of_all_) prepare(batch, samples_of_all);
     if constexpr (Program::lowered.prepared_steps > 0) {
       if (!is_prepared_) run_steps(0, Program::lowered.prepared_steps);
       is_prepared_ = true;
     }
   }
-  void run_steps(int first, int last) { run_steps(*executor_, first, last); }
+  void run_steps(int first, int last) {
+    if constexpr (Program::is_on_part)
+      if (arenas_.batch == 0 && last <= Program::lowered.first_update) return add_nothing(first, last);
+    run_steps(*executor_, first, last);
+  }
   /// By another executor, which may do so while others run steps that do not depend on these.
   void run_steps(typename Kernels::Executor& executor, int first, int last) const {
     StepRunner<Kernels>::run(executor, arenas_, step_tables<Program>(first, last));
@@ -213,14 +220,25 @@ class Execution {
  private:
   auto& one_sample() const { return *static_cast<detail::OneSampleExecution<Program>*>(one_sample_.get()); }
 
-  void prepare(int batch) {
+  void prepare(int batch, long samples_of_all) {
     per_sample_.grow(Program::per_sample_floats * batch);
     arenas_.batch = batch;
+    samples_of_all_ = samples_of_all;
     arenas_[Arena::per_sample] = per_sample_.data();
+    const auto samples = static_cast<double>(Program::is_on_part ? samples_of_all : batch);
     for_each_number([&](const NumberEntry& entry, float& number) {
-      if (entry.source == Source::reciprocal_count)
-        number = static_cast<float>(1.0 / (static_cast<double>(batch) * entry.index));
+      if (entry.source == Source::reciprocal_count) number = static_cast<float>(1.0 / (samples * entry.index));
+      if (entry.source == Source::batch_share) number = static_cast<float>(batch / samples);
     });
+  }
+
+  /// What a worker without samples does of the steps: it takes part in the sums over all workers.
+  void add_nothing(int first, int last) {
+    for (const Step<Kernels>* step = Program::lowered.steps + first; step != Program::lowered.steps + last; ++step) {
+      if (!is_sum_over_workers(*step)) continue;
+      std::fill_n(arenas_.writable(step->result), step->attribute, 0.0f);
+      executor_->worker_sum(arenas_.writable(step->result), step->attribute);
+    }
   }
 
   template <class Function>
@@ -232,6 +250,7 @@ class Execution {
   typename Kernels::Executor* executor_;
   Buffer per_sample_, fixed_, numbers_;
   Arenas arenas_{};
+  long samples_of_all_ = 0;
   std::uint64_t version_ = 0;
   bool ran_one_sample_ = false, is_prepared_ = false;
   /// The program for a batch of one. Without its type, so that whoever only names an execution does not compile it.

@@ -3,6 +3,7 @@
 #include <array>
 #include <tenet/device/arguments.hpp>
 #include <tenet/graph/memory_plan.hpp>
+#include <tenet/ops/sum_over_workers.hpp>
 #include <utility>
 
 namespace tenet {
@@ -293,6 +294,12 @@ struct LoweringPass {
 template <class Lowered, class Step>
 constexpr bool is_copy(const Lowered& lowered, const Step& step) {
   return step.kind == Kind::element && lowered.programs[lowered.calls[step.region].program].wiring.operations == 0;
+}
+
+/// Whether a step adds up numbers over all workers; their count is its attribute.
+template <class Device>
+constexpr bool is_sum_over_workers(const Step<Device>& step) {
+  return step.kernel == &Instance<ops::SumOverWorkers, Scalar>::template run<Device>;
 }
 
 /// An upper bound of the room that a program takes: one step for each scheduled one and each copied output.

@@ -2,6 +2,7 @@
 
 #include <tenet/device/element.hpp>
 #include <tenet/exec/lower.hpp>
+#include <tenet/graph/batch_sums.hpp>
 #include <tenet/graph/device_schedule.hpp>
 #include <tenet/graph/recompute.hpp>
 
@@ -60,6 +61,14 @@ struct OnDevices : Definition {
 template <class Definition, int Devices>
 inline constexpr auto& trace_of<OnDevices<Definition, Devices>> = trace_of<Definition>;
 
+/// What a definition says, for workers that share a batch.
+template <class Definition>
+struct OnPartOfBatch : Definition {
+  static constexpr bool is_on_part = true;
+};
+template <class Definition>
+inline constexpr auto& trace_of<OnPartOfBatch<Definition>> = trace_of<Definition>;
+
 /// A program: all that is known at compile time about one kind of run of a network. `Definition` says what is traced:
 ///
 ///     using Kernels                                   the device's kernels
@@ -69,6 +78,7 @@ inline constexpr auto& trace_of<OnDevices<Definition, Devices>> = trace_of<Defin
 ///     template <class Kernels> using For              optional: the same definition for other kernels
 ///     static constexpr long memory_bound              optional: bytes a sample, see graph/recompute.hpp
 ///     static constexpr int devices                    optional: how many the steps are spread over
+///     static constexpr bool is_on_part                optional: a part of a batch, see graph/batch_sums.hpp
 ///
 /// Each pass is a constant of its own: trace → live nodes → graph → fusion → schedule → memory plan → steps.
 template <class Definition_>
@@ -80,8 +90,12 @@ struct Program {
   static constexpr const auto& trace = trace_of<Definition>;
   static_assert(Definition::template explain<trace.mistake>());
 
+  /// Whether workers add up sums over a batch while they run it; results and gradients are parts of sums then.
+  static constexpr bool is_on_part = requires { requires Definition::is_on_part; };
+
   static constexpr auto live = mark_live(trace);
-  static constexpr auto traced_graph = compact<live.count, trace.output_count>(trace, live);
+  static constexpr auto live_graph = compact<live.count, trace.output_count>(trace, live);
+  static constexpr const auto& traced_graph = detail::GraphOfWorker<live_graph, is_on_part>::graph;
   static constexpr auto bounded = detail::bounded_graph<Definition, traced_graph>();
   static constexpr const auto& graph = bounded.first;
   static constexpr auto fusion = fuse_for<devices_of<Definition>>(graph);

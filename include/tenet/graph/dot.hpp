@@ -38,6 +38,8 @@ inline std::string name_of(Source source, float value, int index) {
       return "scalar " + std::to_string(index);
     case Source::reciprocal_count:
       return "1 / (batch·" + std::to_string(index) + ")";
+    case Source::batch_share:
+      return "share of the batch";
     case Source::seed:
       return "seed";
     case Source::parameters:

@@ -57,4 +57,21 @@ constexpr auto compact(const Trace<Context, Nodes, Capacity>& trace, const detai
   return graph;
 }
 
+/// A graph with room to spare, for a pass that adds nodes: the first `count` nodes of it.
+template <class G>
+struct Grown {
+  Graph<typename G::Context, 2 * G::count + 1, G::output_count> graph{};
+  int count = 0;
+};
+
+/// The graph without the nodes behind the first Count.
+template <int Count, class Context, int Nodes, int Outputs>
+constexpr auto first_nodes(const Graph<Context, Nodes, Outputs>& from) {
+  Graph<Context, Count, Outputs> graph{};
+  for (int i = 0; i < Count; ++i) graph.nodes[i] = from.nodes[i];
+  for (int i = 0; i < Outputs; ++i) graph.outputs[i] = from.outputs[i];
+  graph.forward_count = from.forward_count;
+  return graph;
+}
+
 }  // namespace tenet

@@ -12,7 +12,8 @@ enum class Source : unsigned char {
   buffer,            ///< kept from run to run, not trained (running statistics); `index` is the slot
   constant,          ///< `value`
   scalar,            ///< a number that the program's owner sets before a run (learning rate); `index` says which
-  reciprocal_count,  ///< 1 / (batch · index)
+  reciprocal_count,  ///< 1 / (batch · index), of the whole batch where workers share it
+  batch_share,       ///< the worker's part of the batch: its samples / all samples
   seed,              ///< 64 random bits of the run
   parameters,        ///< all parameters as one vector, for the optimizer
   gradients,         ///< all gradients as one vector, in the same order

@@ -8,13 +8,6 @@ namespace tenet {
 
 namespace detail {
 
-/// A graph with room to spare: the first `count` nodes of it.
-template <class G>
-struct Grown {
-  Graph<typename G::Context, 2 * G::count, G::output_count> graph{};
-  int count = 0;
-};
-
 /// Marks what is dropped, and writes the graph in which backward computes it again.
 ///
 /// A dropped value is computed anew where the first operation of the backward pass needs it, from what is kept, and
@@ -142,16 +135,6 @@ constexpr auto grown_for(const G& graph, int way) {
 }
 
 }  // namespace detail
-
-/// The graph without the nodes behind the first Count.
-template <int Count, class Context, int Nodes, int Outputs>
-constexpr auto first_nodes(const Graph<Context, Nodes, Outputs>& from) {
-  Graph<Context, Count, Outputs> graph{};
-  for (int i = 0; i < Count; ++i) graph.nodes[i] = from.nodes[i];
-  for (int i = 0; i < Outputs; ++i) graph.outputs[i] = from.outputs[i];
-  graph.forward_count = from.forward_count;
-  return graph;
-}
 
 /// What came of a bound: the bytes of the plan that keeps to it, or, where none does, the least that was found.
 struct BoundedMemory {

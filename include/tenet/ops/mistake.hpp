@@ -294,6 +294,21 @@ struct ShardsOfHogwild : Instead {
                 "Hogwild<samples> cuts a batch by itself, and updates after each part: leave MicroBatches or "
                 "Reproducible out");
 };
+template <class Synchronisation, class Instead = Nothing>
+struct SyncBatchNormWith : Instead {
+  using Instead::Instead;
+  static_assert(
+      never<Synchronisation>,
+      "SyncBatchNorm needs workers that take each step together, which ranks with ParameterServer, LocalSgd or "
+      "Hogwild do not: take AllReduce, Ring or ShardedOptimizer, or leave it out");
+};
+template <class Shards, class Instead = Nothing>
+struct ShardsOfSyncBatchNorm : Instead {
+  using Instead::Instead;
+  static_assert(never<Shards>,
+                "SyncBatchNorm takes statistics of the whole batch, which MicroBatches and Reproducible run in pieces "
+                "one after the other: leave one of the two out");
+};
 template <class Strategy, class Instead = Nothing>
 struct StrategyWithoutGradients : Instead {
   using Instead::Instead;

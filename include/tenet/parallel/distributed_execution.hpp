@@ -25,6 +25,7 @@ class DistributedExecution : public ShardedPass<Program, Cut> {
       : Pass(executor, detail::shards_of_rank<Cut>(transport.rank(), transport.size())),
         exchange_(std::move(transport)) {
     static_assert(Pass::updates, "a training step");
+    if constexpr (Program::is_on_part) executor.worker_sum = {&add_up_in_pass, &exchange_};
   }
 
   void run(int batch) {
@@ -44,6 +45,11 @@ class DistributedExecution : public ShardedPass<Program, Cut> {
   }
 
   Exchange exchange_;
+
+ private:
+  static void add_up_in_pass(void* exchange, float* numbers, long floats) {
+    static_cast<Exchange*>(exchange)->add_up_in_pass(numbers, floats);
+  }
 };
 
 }  // namespace tenet

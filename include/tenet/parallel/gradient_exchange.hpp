@@ -21,6 +21,7 @@ class GradientExchange {
   /// Begins a step. `weight` is this rank's in the mean over all of them: its share of the samples.
   void begin(float weight) {
     ++step_;
+    sums_ = 0;
     weight_ = weight;
   }
 
@@ -69,13 +70,24 @@ class GradientExchange {
     queue_.synchronize();
   }
 
+  /// Within `run`: makes of numbers the sum of all ranks'. The communication thread does it, when it has sent the
+  /// buckets before: the ranks' messages come in one order.
+  void add_up_in_pass(float* numbers, long floats) {
+    in_pass_ = {numbers, floats, plan.count + sums_++};
+    queue_.submit([this] {
+      add_up(in_pass_.numbers, in_pass_.floats, {"sum over the batch", in_pass_.number, step_}, 1);
+    });
+    const auto span = open_wait("sum over the batch");
+    queue_.synchronize();
+  }
+
   /// Before a rank's `passes`: all ranks begin with the parameters of rank 0, and know each other's number of samples.
-  /// Returns of how many samples the weights of shards are shares: where they are to be the same bits for any number of
-  /// ranks, of all ranks'.
+  /// Returns of how many samples the weights of shards are shares: of all ranks', where they are to be the same bits
+  /// for any number of ranks, or the ranks share the batch while they run.
   template <class Cut, class Passes>
   float begin(Passes& passes, int batch) {
     if (step_ == 0) share_arena(passes, Arena::parameters, Program::slots.parameter_floats, "parameters");
-    if constexpr (Cut::in_all > 0) {
+    if constexpr (Cut::in_all > 0 || Program::is_on_part) {
       return begin_and_count(batch);
     } else {
       begin_with(batch);
@@ -164,10 +176,16 @@ class GradientExchange {
   void* prepare_context_ = nullptr;
   float weight_ = 0, sum_ = 0;
   long step_ = 0;
+  int sums_ = 0;  // within this step's passes
+  struct {
+    float* numbers;
+    long floats;
+    int number;
+  } in_pass_{};
   // Its thread shares a processor with the one that computes, as a rule: whoever waits sleeps at once. Two ranks of a
   // small network wait 7 us a step so, and 200 us where each spins for its usual moment.
   // Last: it ends before what its tasks use.
-  DeviceQueue queue_{{.tasks = plan.count + 1, .spins = 0}};
+  DeviceQueue queue_{{.tasks = plan.count + 2, .spins = 0}};
 };
 
 }  // namespace tenet

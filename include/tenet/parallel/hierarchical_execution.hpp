@@ -25,6 +25,8 @@ class HierarchicalExecution : public ReplicaPasses<Program, Device, Cut> {
         buckets_done_(static_cast<std::size_t>(replicas.size())),
         exchange_(std::move(transport)) {
     static_assert(Passes::Pass::updates, "a training step");
+    if constexpr (Program::is_on_part)
+      this->sums().go_on_with([this](float* numbers, long floats) { exchange_.add_up_in_pass(numbers, floats); });
   }
 
   void run(int batch) {
@@ -45,6 +47,7 @@ class HierarchicalExecution : public ReplicaPasses<Program, Device, Cut> {
         });
       } catch (...) {
         has_failed_ = true;
+        this->sums().abandon();
         throw;
       }
     });

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tenet/parallel/replicas.hpp>
+#include <tenet/parallel/replica_sums.hpp>
 #include <tenet/parallel/sharded_pass.hpp>
 
 namespace tenet {
@@ -17,7 +17,7 @@ class ReplicaPasses {
 
   /// `shards` are those of each replica, from the process's first one on.
   ReplicaPasses(Group& replicas, WorkerShards shards)
-      : replicas_(&replicas), parts_(static_cast<std::size_t>(replicas.size())) {
+      : replicas_(&replicas), sums_(replicas), parts_(static_cast<std::size_t>(replicas.size())) {
     static_assert(
         updates_by_elements<Program>(),
         "DataParallel: the optimizer's update is not element-wise over all parameters, so that replicas cannot "
@@ -60,11 +60,15 @@ class ReplicaPasses {
   /// Before `run`: how many samples the replicas share, and what weight each has in the sums over them.
   void begin(int batch) {
     batch_ = batch;
-    for (int r = 0; r < size(); ++r)  // where the batch is cut, weights are in the terms already
+    for (int r = 0; r < size(); ++r)
       weight_[index(r)] =
-          Pass::is_cut ? 1 : static_cast<float>(shard_of(batch, r, size()).samples) / static_cast<float>(batch);
+          Pass::gives_terms ? 1 : static_cast<float>(shard_of(batch, r, size()).samples) / static_cast<float>(batch);
   }
   float weight(int replica) const { return weight_[index(replica)]; }
+
+  /// Of a program that runs on a part of the batch: see `ReplicaSums`. Whoever ends a replica's task by what it throws
+  /// abandons the sums.
+  auto& sums() { return sums_; }
 
   /// The passes of one replica, by its thread; see `ShardedPass::run`.
   template <class Backward, class Take>
@@ -111,6 +115,10 @@ class ReplicaPasses {
     std::unique_ptr<Pass> pass;
     Buffer gradients, buffers;
   };
+  struct NoSums {
+    explicit NoSums(Group&) {}
+    void abandon() noexcept {}
+  };
   static constexpr std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
   void add_up(const float* const* from, float* to, long first, long last) {
@@ -121,6 +129,7 @@ class ReplicaPasses {
   }
 
   Group* replicas_;
+  std::conditional_t<Program::is_on_part, ReplicaSums<Group>, NoSums> sums_;
   int batch_ = 0;
   std::vector<Part> parts_;
   std::array<float, Group::most> weight_{};

@@ -24,7 +24,8 @@ class Replicas {
     const int asked = Device::threads(), processors = available_processors();
     const int threads = asked > 0 ? asked : processors > count ? processors / count : 1;
     for (int replica = 1; replica < count; ++replica)
-      queues_.push_back(std::make_unique<DeviceQueue>(QueueLimits{.tasks = 4}, [=] { keep_to_part(replica, count); }));
+      queues_.push_back(std::make_unique<DeviceQueue>(QueueLimits{.tasks = 4, .spins = spins_between(count)},
+                                                      [=] { keep_to_part(replica, count); }));
     run([&](int replica) {  // its workers keep to the same processors
       executors_[index(replica)] = make_executor<Device, Kernels>(threads);
     });

@@ -56,6 +56,7 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
         }
       } catch (...) {
         network_.abandon();
+        this->sums().abandon();
         throw;
       }
     });

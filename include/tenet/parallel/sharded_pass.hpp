@@ -10,7 +10,8 @@ namespace tenet {
 /// other, up to the optimizer's update and behind it. `Cut` is the policy.
 ///
 /// Gradients and results that are one number (the mean over a shard's samples) come out in this way: where the batch is
-/// cut, the sum over this worker's shards of samples / all · what the shard gives; else what the one shard gives.
+/// cut, the sum over this worker's shards of samples / all · what the shard gives; else what the one shard gives. Of a
+/// program that runs on a part of the batch the latter is a part of a sum, too.
 template <class Program, class Cut>
 class ShardedPass {
  public:
@@ -22,6 +23,8 @@ class ShardedPass {
   /// bring an update to its place have to wait for it.
   static constexpr int after_pass =
       updates_by_elements<Program>() ? Program::lowered.used.steps : Program::lowered.after_update;
+  /// Whether gradients and numbers are terms of the sum over workers; else means over this worker's samples.
+  static constexpr bool gives_terms = is_cut || Program::is_on_part;
   static_assert(!is_cut || after_pass == Program::lowered.used.steps,
                 "MicroBatches, Reproducible: the optimizer's update is not element-wise over all parameters");
 
@@ -61,7 +64,8 @@ class ShardedPass {
     for (int number = 0; number < shards_.count; ++number) {
       const Shard shard = shards_.of(batch, number);
       const bool is_last = number + 1 == shards_.count;
-      One* const execution = shard.samples > 0 ? execution_.get() : nullptr;
+      const bool has_samples = shard.samples > 0;
+      One* const execution = has_samples || Program::is_on_part ? execution_.get() : nullptr;
       const float weight = static_cast<float>(shard.samples) / all;
       execution_->set_seed(seed_ + static_cast<std::uint64_t>(shard.number) * 0xd1342543de82ef95u);
       // Running statistics are those that the first of the shards sees where all of them are to be the same for any
@@ -69,8 +73,9 @@ class ShardedPass {
       if (spare_.size() > 0) execution_->bind(Arena::buffers, number == 0 ? memory(Arena::buffers) : spare_.data());
       if (execution != nullptr) {
         give_from(shard.first_sample);
-        execution->begin(shard.samples);
+        execution->begin(shard.samples, static_cast<long>(all));
       }
+      if (updates && Program::is_on_part && !has_samples) std::fill_n(gradients, Program::slots.parameter_floats, 0.0f);
       const auto add = [&](long first, long floats) {
         if constexpr (is_cut && updates) gradients_.add(number, is_last, weight, gradients, first, first + floats);
       };
@@ -79,7 +84,7 @@ class ShardedPass {
       else
         run_passes(execution, add);
       numbers_.fill(0);
-      if (execution != nullptr) {
+      if (has_samples) {
         execution->run_steps(Program::lowered.after_update, after_pass);
         for (int r = 0; r < Program::result_count; ++r)
           if (!Program::result_types[static_cast<std::size_t>(r)]->batched)

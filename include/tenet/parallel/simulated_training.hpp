@@ -7,11 +7,12 @@
 /// what `predict_step_time` runs; see parallel/step_time.hpp.
 namespace tenet {
 
-/// A part of the gradients that is sent on its own.
+/// A part of the gradients that is sent on its own, or a sum over the batch that the pass itself needs.
 struct SimulatedBucket {
   long floats = 0;
-  double ready = 0;    ///< seconds of the last pass until it is there
-  double prepare = 0;  ///< seconds of whoever sends it: what has to be added to it before
+  double ready = 0;         ///< seconds of the last pass until it is there
+  double prepare = 0;       ///< seconds of whoever sends it: what has to be added to it before
+  bool is_awaited = false;  ///< the pass goes on when the sum is there
 };
 
 /// A training: `ranks` ranks of `replicas` devices each. Times are seconds. All devices have equally many samples.
@@ -101,7 +102,10 @@ namespace detail {
 class CollectiveSteps {
  public:
   explicit CollectiveSteps(const SimulatedTraining& training)
-      : training_(training), times_(training.ranks, training.link), begins_(static_cast<std::size_t>(training.ranks)) {}
+      : training_(training),
+        times_(training.ranks, training.link),
+        begins_(static_cast<std::size_t>(training.ranks)),
+        late_(begins_.size()) {}
 
   SimulatedSteps run(int steps) {
     SimulatedSteps result(training_.ranks, steps);
@@ -126,11 +130,12 @@ class CollectiveSteps {
       reduce(1);
     }
     // When all devices of a rank have computed so long in their last passes.
+    std::fill(late_.begin(), late_.end(), 0.0);
     const auto all_have = [&](int rank, double seconds) {
       double latest = 0;
       for (int i = 0; i < training_.replicas; ++i)
         latest = std::max(latest, (training_.before + seconds) * training_.factor(rank * training_.replicas + i, step));
-      return begins_[static_cast<std::size_t>(rank)] + latest;
+      return begins_[static_cast<std::size_t>(rank)] + late_[static_cast<std::size_t>(rank)] + latest;
     };
     for (const SimulatedBucket& bucket : training_.buckets) {
       for (int rank = 0; rank < training_.ranks; ++rank) {
@@ -139,10 +144,12 @@ class CollectiveSteps {
         times_.compute(rank, bucket.prepare * training_.factor(rank * training_.replicas, step));
         communicating_ += bucket.prepare;
       }
-      if (training_.scatters)
+      if (training_.scatters && !bucket.is_awaited)
         timed([&] { time_reduce_scatter(times_, bucket.floats); });
       else
         reduce(bucket.floats);
+      for (int rank = 0; bucket.is_awaited && rank < training_.ranks; ++rank)
+        late_[static_cast<std::size_t>(rank)] += std::max(0.0, times_.clock(rank) - all_have(rank, bucket.ready));
     }
     for (int rank = 0; rank < training_.ranks; ++rank) times_.wait(rank, all_have(rank, training_.pass));
     if (training_.scatters) update_and_gather(step);
@@ -171,6 +178,7 @@ class CollectiveSteps {
     std::vector<double> updated(begins_.size());
     for (int rank = 0; rank < training_.ranks; ++rank) updated[static_cast<std::size_t>(rank)] = times_.clock(rank);
     for (std::size_t b = training_.buckets.size(); b-- > 0;) {
+      if (training_.buckets[b].is_awaited) continue;
       const long floats = training_.buckets[b].floats;
       for (int rank = 0; rank < training_.ranks; ++rank) {
         const auto own = static_cast<double>(part_of(floats, rank, training_.ranks).count);
@@ -211,7 +219,7 @@ class CollectiveSteps {
 
   const SimulatedTraining& training_;
   RankTimes times_;
-  std::vector<double> begins_;
+  std::vector<double> begins_, late_;  // the latter: by sums that a rank's pass has waited for
   double computing_ = 0, communicating_ = 0;
 };
 

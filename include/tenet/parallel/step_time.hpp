@@ -205,6 +205,7 @@ class StepTimePrediction {
             {bucket.floats, scale * sum_of(steps, first, bucket.ready), of_float * static_cast<double>(bucket.floats)});
       }
     }
+    if constexpr (Program::is_on_part) add_sums(training, [&](int step) { return scale * sum_of(steps, first, step); });
     if constexpr (std::is_void_v<Synchronisation>) {
       // There is nothing to exchange.
     } else if constexpr (!has_ranks) {
@@ -236,12 +237,24 @@ class StepTimePrediction {
         training.behind += add * floats;
       } else {
         training.exchange = SimulatedTraining::Exchange::buckets;
-        training.counts_before = Shards::in_all > 0;
-        training.counts_during = Shards::in_all == 0;
+        training.counts_before = Shards::in_all > 0 || Program::is_on_part;
+        training.counts_during = !training.counts_before;
       }
     }
     training.by_ring = std::is_same_v<Synchronisation, Ring>;
     return training;
+  }
+
+  /// Sums over the batch that the passes wait for, among the buckets: they are added up in one order.
+  template <class SecondsUntil>
+  void add_sums(SimulatedTraining& training, SecondsUntil seconds_until) const {
+    for (int s = Program::lowered.prepared_steps; s < Program::lowered.first_update; ++s)
+      if (const auto& step = Program::lowered.steps[s]; is_sum_over_workers(step)) {
+        const double inside = replicas > 1 ? 2 * (options_.inside.latency + options_.inside.busy(step.attribute)) : 0;
+        training.buckets.push_back({step.attribute, seconds_until(s), inside, true});
+      }
+    std::stable_sort(training.buckets.begin(), training.buckets.end(),
+                     [](const SimulatedBucket& a, const SimulatedBucket& b) { return a.ready < b.ready; });
   }
 
   auto servers_of() const {

@@ -72,6 +72,19 @@ struct MemoryUnbounded {
   static constexpr long memory_bound = 0;
 };
 
+/// Batch norm takes its statistics from a worker's part of each batch, as PyTorch's does: workers need not wait for
+/// each other before the gradients are there.
+struct BatchNormOfWorker {
+  static constexpr bool shares_batch = false;
+};
+
+/// Batch norm takes its statistics from the whole batch of all replicas and ranks, as one device with all samples does:
+/// parts of a batch may be small, even empty. So does any other sum over a batch that the network reads. Of each batch
+/// norm four sums of a number a channel go round in every step, for which all workers wait. (PyTorch's SyncBatchNorm.)
+struct SyncBatchNorm {
+  static constexpr bool shares_batch = true;
+};
+
 /// What runs is not recorded, and no code is there for it. The other policy of this axis, `Timeline`, is not part of
 /// tenet/tenet.hpp.
 struct NoTimeline {
@@ -107,6 +120,8 @@ concept ShardsPolicy = requires { T::of_worker; };
 template <class T>
 concept BucketPolicy = requires { T::bucket_bytes; };
 template <class T>
+concept BatchNormPolicy = requires { T::shares_batch; };
+template <class T>
 concept TimelinePolicy = requires { T::spans_of_row; };
 
 /// What a tag is about.
@@ -122,6 +137,7 @@ enum class Axis {
   synchronisation,
   shards,
   buckets,
+  batch_norm,
   timeline,
   unknown
 };
@@ -137,6 +153,7 @@ inline constexpr Axis axis_of = is_tensor_type<T>          ? Axis::input
                                 : SynchronisationPolicy<T> ? Axis::synchronisation
                                 : ShardsPolicy<T>          ? Axis::shards
                                 : BucketPolicy<T>          ? Axis::buckets
+                                : BatchNormPolicy<T>       ? Axis::batch_norm
                                 : TimelinePolicy<T>        ? Axis::timeline
                                                            : Axis::unknown;
 
@@ -161,9 +178,9 @@ struct FindTwice<First, Rest...> : std::conditional_t<(false || ... || (axis_of<
 }  // namespace detail
 
 /// What a list of tags says: `Input`, `Device`, `Update`, `OneSample`, `Precision`, `Convolution`, `Memory`,
-/// `Strategy`, `Synchronisation`, `Shards`, `Buckets` and `Timeline`; every tag has to be one of them, none may be
-/// given twice. `Kernels` are the device's in that precision. `explanation` has the struct that explains what is wrong
-/// with the tags, or void.
+/// `Strategy`, `Synchronisation`, `Shards`, `Buckets`, `BatchNorm` and `Timeline`; every tag has to be one of them,
+/// none may be given twice. `Kernels` are the device's in that precision. `explanation` has the struct that explains
+/// what is wrong with the tags, or void.
 template <class... Tags>
 struct Policies {
   template <detail::Axis axis, class Otherwise>
@@ -185,11 +202,15 @@ struct Policies {
                                       DataParallel<1>, NamedStrategy>;
   using Synchronisation = On<detail::Axis::synchronisation, typename Strategy::Synchronisation>;
   using Buckets = On<detail::Axis::buckets, BucketBytes<1 << 20>>;
+  using BatchNorm = On<detail::Axis::batch_norm, BatchNormOfWorker>;
   using Kernels = typename Timeline::template RecordedKernels<typename Precision::template KernelsOf<
       typename Convolution::template ConvolvingKernels<typename Device::Kernels>>>;
   using Devices = typename Strategy::template Devices<Device, Kernels>;
   template <class Definition>
   using ProgramOf = Program<typename Strategy::template DefinitionOf<Definition>>;
+  /// Of the training step's definition.
+  template <class Definition>
+  using TrainingOf = ProgramOf<std::conditional_t<BatchNorm::shares_batch, OnPartOfBatch<Definition>, Definition>>;
   template <class Program>
   using ExecutionOf = typename Strategy::template ExecutionOf<Program, Policies>;
 
@@ -241,6 +262,7 @@ struct Policies {
     using NamedOneSample = On<detail::Axis::one_sample, OneSampleNever>;
     using Named = On<detail::Axis::synchronisation, void>;
     using NamedBuckets = On<detail::Axis::buckets, void>;
+    constexpr bool shares_batch = BatchNorm::shares_batch;
     if constexpr (requires { requires !Strategy::is_known_inside; })
       return std::type_identity<mistake::InsideOfRank<Strategy, Instead>>{};
     else if constexpr (records && NamedOneSample::most_flops >= 0)
@@ -251,6 +273,10 @@ struct Policies {
       return std::type_identity<mistake::SynchronisationOfOne<Named, Instead>>{};
     else if constexpr (single && !std::is_void_v<NamedBuckets>)
       return std::type_identity<mistake::SynchronisationOfOne<NamedBuckets, Instead>>{};
+    else if constexpr (single && shares_batch)
+      return std::type_identity<mistake::SynchronisationOfOne<BatchNorm, Instead>>{};
+    else if constexpr (computes_alone && shares_batch)
+      return std::type_identity<mistake::SynchronisationOfParts<BatchNorm, Strategy, Instead>>{};
     else if constexpr (computes_alone && !std::is_void_v<Named>)
       return std::type_identity<mistake::SynchronisationOfParts<Named, Strategy, Instead>>{};
     else if constexpr (computes_alone && !std::is_void_v<NamedBuckets>)
@@ -270,6 +296,10 @@ struct Policies {
       return std::type_identity<mistake::DirectBetweenRanks<Strategy, Instead>>{};
     else if constexpr (!ranks_share_memory())
       return std::type_identity<mistake::NoCommonMemory<Strategy, Instead>>{};
+    else if constexpr (shares_batch && (ranks_differ || detail::SharesWithoutLocks<Synchronisation>))
+      return std::type_identity<mistake::SyncBatchNormWith<Synchronisation, Instead>>{};
+    else if constexpr (shares_batch && detail::is_cut<Shards>)
+      return std::type_identity<mistake::ShardsOfSyncBatchNorm<Shards, Instead>>{};
     else if constexpr (detail::SharesWithoutLocks<Synchronisation> && detail::is_cut<Shards>)
       return std::type_identity<mistake::ShardsOfHogwild<Shards, Instead>>{};
     else if constexpr (Shards::in_all > 0 && !can_be_reproduced())

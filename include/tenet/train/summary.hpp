@@ -206,6 +206,16 @@ std::string synchronisation_text() {
       result.append(", the first after ").append(std::to_string(plan.buckets[0].ready)).append(" of ");
       result.append(std::to_string(before)).append(" steps");
     }
+    if constexpr (Training::is_on_part) {
+      long sums = 0, floats = 0;
+      for (int s = 0; s < Training::lowered.first_update; ++s)
+        if (is_sum_over_workers(Training::lowered.steps[s])) {
+          ++sums;
+          floats += Training::lowered.steps[s].attribute;
+        }
+      result.append("; in its passes ").append(std::to_string(sums)).append(" sums over all workers, of ");
+      result.append(with_commas(4 * floats)).append(" bytes together");
+    }
     return result.append("\n");
   }
 }

@@ -24,7 +24,7 @@ struct TrainerOf {
   using Input = typename Chosen::Input;
   using Device = typename Chosen::Device;
   using Kernels = typename Chosen::Kernels;
-  using Training = typename Chosen::template ProgramOf<
+  using Training = typename Chosen::template TrainingOf<
       TrainingProgram<Net, Loss, Optimizer, Input, Kernels, typename Chosen::Update, typename Chosen::Memory>>;
   using Evaluating = typename Chosen::template ProgramOf<EvaluationProgram<Net, Loss, Input, Kernels>>;
   using Predicting = typename Chosen::template ProgramOf<InferenceProgram<Net, Input, Kernels, Tracer<Kernels>>>;

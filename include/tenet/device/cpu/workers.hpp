@@ -5,6 +5,7 @@
 #include <new>
 #include <tenet/core/processors.hpp>
 #include <tenet/core/wait.hpp>
+#include <tenet/core/worker_sum.hpp>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -38,6 +39,9 @@ class Workers {
 
   /// Number of workers, the caller included.
   int size() const { return size_; }
+
+  /// With the other devices that train; see there.
+  WorkerSum worker_sum;
 
   /// Calls task(index, worker) once for every index in [0, tasks), on any worker, in any order; returns when all are
   /// done. A call from inside a task runs inline, on that task's worker. Tasks must not throw.
