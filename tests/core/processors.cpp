@@ -45,4 +45,18 @@ TEST_CASE("parts do not overlap", "[processors]") {
     CPU_OR(&seen, &own, &seen);
   }
 }
+
+TEST_CASE("a thread asks for short turns, and keeps all else", "[processors]") {
+  const int nice = getpriority(PRIO_PROCESS, 0), scheduler = sched_getscheduler(0);
+  bool granted = false;
+  int found_nice = -100, found_scheduler = -1;
+  std::thread([&] {
+    granted = ask_for_short_turns();
+    found_nice = getpriority(PRIO_PROCESS, 0);
+    found_scheduler = sched_getscheduler(0);
+  }).join();
+  if (granted) CHECK(scheduler == SCHED_OTHER);  // before Linux 6.12 it is granted as well, and means nothing
+  CHECK(found_nice == nice);
+  CHECK(found_scheduler == scheduler);
+}
 #endif
