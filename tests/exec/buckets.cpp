@@ -15,7 +15,7 @@ template <class Net, class Input>
 using Training = Program<TrainingProgram<Net, CrossEntropy, Sgd, Input, ReferenceKernels>>;
 
 /// Buckets cover the arena once, are sent in the order in which they are ready, are large enough, and no step from
-/// `ready` to the update reads or writes one.
+/// `ready` to the update reads or writes one. None reads its parameters before `needed`.
 template <class P, class Plan>
 void check_plan(const Plan& plan, long least) {
   std::vector<int> covered(static_cast<std::size_t>(P::slots.parameter_floats));
@@ -29,7 +29,18 @@ void check_plan(const Plan& plan, long least) {
     const MemoryAccess sent{0, Arena::gradients, true, bucket.first, bucket.first + bucket.floats};
     for (const MemoryAccess& access : accesses_of<P>)
       if (access.step < P::lowered.first_update && conflict(access, sent)) CHECK(access.step < bucket.ready);
+    const MemoryAccess parameters{0, Arena::parameters, true, bucket.first, bucket.first + bucket.floats};
+    int first_read = P::lowered.first_update;
+    for (const MemoryAccess& access : accesses_of<P>)
+      if (conflict(access, parameters)) first_read = std::min(first_read, static_cast<int>(access.step));
+    CHECK(bucket.needed == first_read);
   }
+  std::vector<int> seen(static_cast<std::size_t>(plan.count));
+  for (int i = 0; i < plan.count; ++i) {
+    if (i > 0) CHECK(plan.needed_at(i - 1).needed <= plan.needed_at(i).needed);
+    ++seen[static_cast<std::size_t>(plan.by_need[static_cast<std::size_t>(i)])];
+  }
+  for (const int times : seen) CHECK(times == 1);
   for (const int times : covered) CHECK(times == 1);
 }
 
@@ -82,4 +93,34 @@ TEST_CASE("a parameter without a gradient delays no bucket", "[buckets]") {
   static constexpr auto plan = plan_buckets(Half::lowered, Half::slots, 1);
   static_assert(plan.count == 4 && plan.buckets[0].ready == 0 && plan.buckets[1].ready == 0);
   check_plan<Half>(plan, 1);
+}
+
+TEST_CASE("parameters are waited for before the first step that reads them", "[buckets]") {
+  using Step = Training<LeNet, Image<1, 28, 28>>;
+  static constexpr auto plan = plan_buckets(Step::lowered, Step::slots, 1);
+  struct Log {
+    std::vector<std::pair<int, int>>
+        events{};  // steps, or (-1, bucket) that has been awaited, or (-2, bucket) that left
+    void run_steps(int first, int last) { events.emplace_back(first, last); }
+  } log;
+  std::vector<float> gradients(static_cast<std::size_t>(Step::slots.parameter_floats));
+  run_by_buckets<Step>(
+      &log, plan, gradients.data(), [&](int b) { log.events.emplace_back(-2, b); },
+      [&](int b) { log.events.emplace_back(-1, b); });
+  int done = Step::lowered.prepared_steps, awaited = 0, left = 0;
+  for (const auto& [what, number] : log.events) {
+    if (what == -1) {
+      CHECK(number == plan.by_need[static_cast<std::size_t>(awaited++)]);
+      CHECK(done == plan.buckets[static_cast<std::size_t>(number)].needed);
+    } else if (what == -2) {
+      CHECK(number == left++);
+      CHECK(done == plan.buckets[static_cast<std::size_t>(number)].ready);
+    } else {
+      CHECK(what == done);
+      done = number;
+    }
+  }
+  CHECK(done == Step::lowered.first_update);
+  CHECK(awaited == plan.count);
+  CHECK(left == plan.count);
 }

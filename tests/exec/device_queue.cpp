@@ -130,3 +130,26 @@ TEST_CASE("what is to run first runs before all tasks, on the queue's thread", "
   queue.synchronize();
   CHECK(first == task);
 }
+
+TEST_CASE("one task can be waited for", "[device_queue]") {
+  std::atomic<bool> go_on{false};
+  std::atomic<int> ran{0};
+  DeviceQueue queue;
+  queue.submit([&] { ++ran; });
+  const unsigned first = queue.submitted();
+  queue.submit([&] {
+    while (!go_on) std::this_thread::yield();
+    ++ran;
+  });
+  const unsigned second = queue.submitted();
+  queue.synchronize(first);  // the second one still runs
+  CHECK(queue.has_run(first));
+  CHECK_FALSE(queue.has_run(second));
+  CHECK(ran == 1);
+  go_on = true;
+  queue.synchronize(second);
+  CHECK(ran == 2);
+  queue.submit([] { throw std::runtime_error("third"); });
+  const unsigned third = queue.submitted();
+  CHECK_THROWS_WITH(queue.synchronize(third), "third");
+}

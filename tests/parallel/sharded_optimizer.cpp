@@ -120,3 +120,51 @@ TEST_CASE("a rank that does not come to the exchange is named", "[sharded_optimi
   CAPTURE(messages[0]);
   CHECK(messages[0].find("of step 4: waits for a message from rank 1") != std::string::npos);
 }
+
+namespace {
+
+/// Ranks that are threads, whose parameters take long to be sent.
+struct LateTransport : ThreadTransport {
+  inline static std::atomic<int> sent{0};
+  explicit LateTransport(const ThreadTransport& transport) : ThreadTransport(transport) {}
+  void send(int to, const float* data, long floats, MessageLabel label) {
+    if (std::string_view(label.what) == "parameters" && label.step > 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      ++sent;
+    }
+    ThreadTransport::send(to, data, floats, label);
+  }
+};
+struct LateWorld {
+  static LateTransport connect() { return LateTransport(ThreadWorld::connect()); }
+};
+
+}  // namespace
+
+TEST_CASE("a step ends before all parameters have come, and the next one waits for them", "[sharded_optimizer]") {
+  using Late = Trainer<Net, CrossEntropy, Sgd, Input, Distributed<LateWorld>, ShardedOptimizer, Small>;
+  using Usual = Rank<Net, Sgd, Input, Small>;
+  constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
+  const network::Samples<Usual> samples(4);
+  const auto train = [&]<class Trainer>(std::type_identity<Trainer>) {
+    LateTransport::sent = 0;
+    return ranks::Threads::collect(2, [&](int rank) {
+      Trainer trainer{sgd, 1};
+      const auto step = [&] {
+        trainer.step(samples.inputs.data() + 2 * rank * Input::size, samples.targets.data() + 2 * rank, 2);
+      };
+      for (int i = 0; i < 4; ++i) step();
+      std::vector<float> result{static_cast<float>(LateTransport::sent)};
+      trainer.weights();
+      result.push_back(static_cast<float>(LateTransport::sent));
+      result.insert(result.end(), trainer.weights().parameters(), trainer.weights().parameters() + floats);
+      step();  // and ends with parameters on the way
+      return result;
+    });
+  };
+  const auto late = train(std::type_identity<Late>{}), usual = train(std::type_identity<Usual>{});
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    CHECK(late[rank][0] < late[rank][1]);
+    CHECK(std::equal(late[rank].begin() + 2, late[rank].end(), usual[rank].begin() + 2, usual[rank].end()));
+  }
+}

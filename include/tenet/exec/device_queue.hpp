@@ -61,12 +61,21 @@ class DeviceQueue {
   }
 
   /// Waits until all tasks have run. Throws what the first that failed has thrown; `failed_task` says which it was.
-  void synchronize() {
-    wait_while([&] { return waiting() > 0; });
-    if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
+  void synchronize() { synchronize(submitted()); }
+  /// Waits for those up to one of them, by its number: what `submitted` was behind its submission.
+  void synchronize(unsigned task) {
+    wait_while([&] { return !has_run(task); });
+    if (!has_failed_.load(std::memory_order_acquire)) return;
+    wait_while([&] { return waiting() > 0; });  // the others are skipped
+    has_failed_.store(false, std::memory_order_relaxed);
+    std::rethrow_exception(std::exchange(failure_, nullptr));
   }
   /// The number of the last task that has failed, from 1; 0: none has. To be asked behind `synchronize`.
   unsigned failed_task() const { return failed_task_; }
+
+  bool has_run(unsigned task) const { return static_cast<int>(task - done_.load(std::memory_order_acquire)) <= 0; }
+  /// How many tasks have been submitted, ever; begins anew after 2^32.
+  unsigned submitted() const { return submitted_.load(std::memory_order_relaxed); }
 
   /// Tasks that have been submitted and have not ended.
   int waiting() const {
@@ -97,10 +106,11 @@ class DeviceQueue {
       Slot& now = slot(next);
       if (!now.task) return;
       try {
-        if (failure_ == nullptr) now.task();
+        if (!has_failed_.load(std::memory_order_relaxed)) now.task();
       } catch (...) {
         failure_ = std::current_exception();
         failed_task_ = next + 1;
+        has_failed_.store(true, std::memory_order_release);
       }
       now.task = {};  // what it keeps alive ends before the task counts as done
       bytes_.fetch_sub(now.bytes, std::memory_order_relaxed);
@@ -114,7 +124,8 @@ class DeviceQueue {
 
   QueueLimits limits_;
   std::vector<Slot> slots_;
-  std::exception_ptr failure_;  // written by the thread before `done_`, read behind it
+  std::exception_ptr failure_;  // written by the thread before `has_failed_`, read behind it
+  std::atomic<bool> has_failed_{false};
   unsigned failed_task_ = 0;
   alignas(64) std::atomic<unsigned> submitted_{0};
   alignas(64) std::atomic<unsigned> done_{0};

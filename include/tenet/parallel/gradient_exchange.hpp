@@ -34,7 +34,11 @@ class GradientExchange {
     prepare_ = [](void* context, long first, long floats) { (*static_cast<Prepare*>(context))(first, floats); };
     prepare_context_ = &prepare;
     try {
-      run_by_buckets<Program>(execution, plan, gradients, [this](int b) { queue_.submit([this, b] { reduce(b); }); });
+      const auto leave = [this](int b) { queue_.submit([this, b] { reduce(b); }); };
+      if constexpr (detail::ScattersGradients<Synchronisation>)
+        run_by_buckets<Program>(execution, plan, gradients, leave, [this](int b) { await(b); });
+      else
+        run_by_buckets<Program>(execution, plan, gradients, leave);
     } catch (...) {  // what has been submitted uses this call's memory
       try {
         queue_.synchronize();
@@ -52,23 +56,27 @@ class GradientExchange {
     const FloatRange part = part_of(bucket.floats, transport_.rank(), transport_.size());
     return {bucket.first + part.first, part.count};
   }
-  /// Brings all ranks' parts of an arena of parameters together, bucket by bucket: those that the next forward pass
-  /// needs first are first. make(b) is called before this rank's part of bucket b is sent, while others are.
+  /// Begins to bring all ranks' parts of an arena of parameters together, bucket by bucket: those that the next forward
+  /// pass needs first are first, and it waits for each bucket when it needs it. make(b) is called before this rank's
+  /// part of bucket b is sent, while others are.
   template <class Make>
-  void gather(float* memory, const char* what, Make make) {
-    for (int b = plan.count; b-- > 0;) {
+  void begin_gather(float* memory, const char* what, Make make) {
+    gathered_ = {memory, what, step_};
+    for (int i = 0; i < plan.count; ++i) {
+      const int b = plan.by_need[static_cast<std::size_t>(i)];
       make(b);
-      queue_.submit([this, memory, what, b] {
+      queue_.submit([this, b] {
         const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
-        const MessageLabel label{what, b, step_};
+        const MessageLabel label{gathered_.what, b, gathered_.step};
         const auto span = open_collective(bucket.floats, label);
-        all_gather(transport_, memory + bucket.first, bucket.floats, label);
-        if (b == 0) transport_.finish();
+        all_gather(transport_, gathered_.memory + bucket.first, bucket.floats, label);
+        if (b == plan.by_need[static_cast<std::size_t>(plan.count - 1)]) transport_.finish();
       });
+      arrived_[static_cast<std::size_t>(b)] = queue_.submitted();
     }
-    const auto span = open_wait(what);
-    queue_.synchronize();
   }
+  /// Waits for all of it.
+  void complete() { queue_.synchronize(); }
 
   /// Within `run`: makes of numbers the sum of all ranks'. The communication thread does it, when it has sent the
   /// buckets before: the ranks' messages come in one order.
@@ -106,6 +114,14 @@ class GradientExchange {
   }
 
  private:
+  /// Waits for the parameters of bucket b.
+  void await(int b) {
+    const unsigned task = arrived_[static_cast<std::size_t>(b)];
+    if (queue_.has_run(task)) return;
+    const auto span = open_wait("parameters");
+    queue_.synchronize(task);
+  }
+
   MessageLabel samples_label() const { return {"number of samples", -1, step_}; }
 
   /// Begins a step where no rank knows how many samples the others have: they tell each other, while the forward pass
@@ -122,6 +138,7 @@ class GradientExchange {
   /// The same for who has to know it at once: the number of samples of all ranks. This rank's numbers are weighted by
   /// then.
   float begin_and_count(int samples) {
+    complete();
     begin(1);
     sum_ = static_cast<float>(samples);
     const auto span = open_wait("other ranks");
@@ -175,6 +192,12 @@ class GradientExchange {
   void (*prepare_)(void*, long, long) = nullptr;
   void* prepare_context_ = nullptr;
   float weight_ = 0, sum_ = 0;
+  struct {
+    float* memory;
+    const char* what;
+    long step;
+  } gathered_{};  // the next step begins before all of it is there
+  std::array<unsigned, static_cast<std::size_t>(plan.count)> arrived_{};  // of each bucket: the task that brings it
   long step_ = 0;
   int sums_ = 0;  // within this step's passes
   struct {

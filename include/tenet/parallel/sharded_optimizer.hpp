@@ -15,8 +15,8 @@ class ShardedOptimizerExecution;
 
 /// Of n ranks each keeps the optimizer's state of 1/n of the parameters, and updates these. As many numbers are sent as
 /// by a ring: its first half brings a rank the mean gradient of its part, its second half brings all ranks the
-/// parameters instead of the gradients. (Rajbhandari et al., ZeRO, SC 2020, stage 1; PyTorch's
-/// ZeroRedundancyOptimizer.)
+/// parameters instead of the gradients, while the next forward pass runs. (Rajbhandari et al., ZeRO, SC 2020, stage 1;
+/// PyTorch's ZeroRedundancyOptimizer.)
 struct ShardedOptimizer {
   static constexpr const char* name = "sharded optimizer";
   static constexpr bool sends_buckets = true;
@@ -46,6 +46,7 @@ class ShardedOptimizerExecution : public DistributedExecution<Program, ShardedOp
     static_assert(Cut::in_all == 0, "a ring's order of sums depends on the number of ranks");
     static_assert(updates_by_elements<Program>(),
                   "ShardedOptimizer: the optimizer's update is not element-wise over all parameters");
+    static_assert(Program::lowered.prepared_steps == 0, "what runs before the passes does not wait for parameters");
     for (int b = 0; b < plan.count; ++b) {
       state_at_[index(b)] = own_floats_;
       own_floats_ += this->exchange_.own_part(b).count;
@@ -53,16 +54,22 @@ class ShardedOptimizerExecution : public DistributedExecution<Program, ShardedOp
     states_.grow(Program::state_count * own_floats_);
   }
 
+  /// The parameters that other ranks update are still to come when it returns: the next run waits for each bucket when
+  /// it needs it, all others wait in `complete`.
   void run(int batch) {
+    if constexpr (Pass::is_cut) complete();
     this->exchange_gradients(batch);
     this->execution().prepare_update();
-    this->exchange_.gather(this->memory(Arena::parameters), "parameters", [this](int b) { update(b); });
     this->exchange_.end(*this);
+    this->exchange_.begin_gather(this->memory(Arena::parameters), "parameters", [this](int b) { update(b); });
   }
+  void complete() { this->exchange_.complete(); }
 
   /// Brings the parts of the gradient together on all ranks: all of them call it.
   void collect_gradients() {
-    this->exchange_.gather(this->memory(Arena::gradients), "gradients", [](int) {});
+    complete();
+    this->exchange_.begin_gather(this->memory(Arena::gradients), "gradients", [](int) {});
+    complete();
   }
 
   /// What this rank keeps of the optimizer's state, in floats.

@@ -13,6 +13,7 @@ struct SimulatedBucket {
   double ready = 0;         ///< seconds of the last pass until it is there
   double prepare = 0;       ///< seconds of whoever sends it: what has to be added to it before
   bool is_awaited = false;  ///< the pass goes on when the sum is there
+  double needed = 0;  ///< seconds of the next pass until it reads the bucket's parameters, where these are gathered
 };
 
 /// A training: `ranks` ranks of `replicas` devices each. Times are seconds. All devices have equally many samples.
@@ -105,13 +106,15 @@ class CollectiveSteps {
       : training_(training),
         times_(training.ranks, training.link),
         begins_(static_cast<std::size_t>(training.ranks)),
+        free_(begins_.size()),
         late_(begins_.size()) {}
 
   SimulatedSteps run(int steps) {
     SimulatedSteps result(training_.ranks, steps);
     for (int step = 0; step < steps; ++step) {
       take(step);
-      for (int rank = 0; rank < training_.ranks; ++rank) result.end(rank, step) = times_.clock(rank);
+      for (int rank = 0; rank < training_.ranks; ++rank)
+        result.end(rank, step) = training_.scatters ? free_[static_cast<std::size_t>(rank)] : times_.clock(rank);
     }
     result.computing = computing_;
     result.communicating = communicating_;
@@ -123,10 +126,19 @@ class CollectiveSteps {
 
   void take(long step) {
     if (step == 0 && training_.shares_first) time_broadcast(times_, training_.parameter_floats);
-    if (training_.counts_before) reduce(1);
-    for (int rank = 0; rank < training_.ranks; ++rank) begins_[static_cast<std::size_t>(rank)] = times_.clock(rank);
+    const bool gathers = training_.scatters && step > 0;  // it may still do so
+    if (training_.counts_before) {
+      for (int rank = 0; rank < training_.ranks; ++rank) times_.wait(rank, free_[static_cast<std::size_t>(rank)]);
+      reduce(1);
+    }
+    for (int rank = 0; rank < training_.ranks; ++rank)
+      begins_[static_cast<std::size_t>(rank)] =
+          gathers && !training_.counts_before ? free_[static_cast<std::size_t>(rank)] : times_.clock(rank);
     if (training_.counts_during) {
-      for (int rank = 0; rank < training_.ranks; ++rank) times_.compute(rank, training_.waking);
+      for (int rank = 0; rank < training_.ranks; ++rank) {
+        const double begin = begins_[static_cast<std::size_t>(rank)];
+        if (times_.clock(rank) <= begin) times_.wait(rank, begin + training_.waking);
+      }
       reduce(1);
     }
     // When all devices of a rank have computed so long in their last passes.
@@ -137,6 +149,12 @@ class CollectiveSteps {
         latest = std::max(latest, (training_.before + seconds) * training_.factor(rank * training_.replicas + i, step));
       return begins_[static_cast<std::size_t>(rank)] + late_[static_cast<std::size_t>(rank)] + latest;
     };
+    for (std::size_t i = 0; gathers && i < arrived_.size(); ++i)
+      for (int rank = 0; rank < training_.ranks; ++rank) {
+        const std::size_t r = static_cast<std::size_t>(rank);
+        const double needs = training_.before > 0 ? begins_[r] + late_[r] : all_have(rank, arrived_[i].needed);
+        late_[r] += std::max(0.0, arrived_[i].at[r] - needs);
+      }
     for (const SimulatedBucket& bucket : training_.buckets) {
       for (int rank = 0; rank < training_.ranks; ++rank) {
         const double ready = all_have(rank, bucket.ready);
@@ -152,7 +170,6 @@ class CollectiveSteps {
         late_[static_cast<std::size_t>(rank)] += std::max(0.0, times_.clock(rank) - all_have(rank, bucket.ready));
     }
     for (int rank = 0; rank < training_.ranks; ++rank) times_.wait(rank, all_have(rank, training_.pass));
-    if (training_.scatters) update_and_gather(step);
     meet();
     for (int rank = 0; rank < training_.ranks; ++rank) {
       double slowest = 0, sum = 0;
@@ -171,24 +188,30 @@ class CollectiveSteps {
       reduce(training_.parameter_floats);
     }
     if (training_.buffer_floats > 0) timed([&] { time_broadcast(times_, training_.buffer_floats); });
+    if (training_.scatters) update_and_gather(step);
   }
 
-  /// Buckets that come first in the network first: while one is gathered the next one is updated.
+  /// Buckets that are needed first first: while one is gathered the next one is updated. The next step begins when all
+  /// are updated.
   void update_and_gather(long step) {
-    std::vector<double> updated(begins_.size());
-    for (int rank = 0; rank < training_.ranks; ++rank) updated[static_cast<std::size_t>(rank)] = times_.clock(rank);
-    for (std::size_t b = training_.buckets.size(); b-- > 0;) {
-      if (training_.buckets[b].is_awaited) continue;
-      const long floats = training_.buckets[b].floats;
+    arrived_.clear();
+    for (const SimulatedBucket& bucket : training_.buckets)
+      if (!bucket.is_awaited) arrived_.push_back({bucket.floats, bucket.needed, std::vector<double>(begins_.size())});
+    std::stable_sort(arrived_.begin(), arrived_.end(),
+                     [](const Arrival& a, const Arrival& b) { return a.needed < b.needed; });
+    for (int rank = 0; rank < training_.ranks; ++rank) free_[static_cast<std::size_t>(rank)] = times_.clock(rank);
+    for (Arrival& arrival : arrived_) {
       for (int rank = 0; rank < training_.ranks; ++rank) {
-        const auto own = static_cast<double>(part_of(floats, rank, training_.ranks).count);
+        const auto own = static_cast<double>(part_of(arrival.floats, rank, training_.ranks).count);
         const double seconds = own * training_.update_of_float * training_.factor(rank, step);
         computing_ += seconds;
-        times_.wait(rank, updated[static_cast<std::size_t>(rank)] += seconds);
+        times_.wait(rank, free_[static_cast<std::size_t>(rank)] += seconds);
       }
-      timed([&] { time_all_gather(times_, floats); });
+      timed([&] { time_all_gather(times_, arrival.floats); });
+      if (&arrival == &arrived_.back()) times_.finish();
+      for (int rank = 0; rank < training_.ranks; ++rank)
+        arrival.at[static_cast<std::size_t>(rank)] = times_.clock(rank);
     }
-    times_.finish();
   }
 
   void reduce(long floats) {
@@ -219,7 +242,15 @@ class CollectiveSteps {
 
   const SimulatedTraining& training_;
   RankTimes times_;
-  std::vector<double> begins_, late_;  // the latter: by sums that a rank's pass has waited for
+  /// When the parameters of a bucket have come to each rank.
+  struct Arrival {
+    long floats;
+    double needed;
+    std::vector<double> at;
+  };
+  std::vector<Arrival> arrived_;
+  std::vector<double> begins_, free_;  // of each rank: when it begins a step, and when it has ended the one before
+  std::vector<double> late_;           // by what its pass has waited for
   double computing_ = 0, communicating_ = 0;
 };
 

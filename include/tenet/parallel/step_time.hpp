@@ -201,8 +201,9 @@ class StepTimePrediction {
       constexpr bool adds_replicas = has_ranks && replicas > 1;
       for (const Bucket& bucket : plan) {
         const double of_float = add + (adds_replicas ? (replicas + 1) * bytes / memory : 0);
-        training.buckets.push_back(
-            {bucket.floats, scale * sum_of(steps, first, bucket.ready), of_float * static_cast<double>(bucket.floats)});
+        training.buckets.push_back({bucket.floats, scale * sum_of(steps, first, bucket.ready),
+                                    of_float * static_cast<double>(bucket.floats), false,
+                                    scale * sum_of(steps, first, bucket.needed)});
       }
     }
     if constexpr (Program::is_on_part) add_sums(training, [&](int step) { return scale * sum_of(steps, first, step); });

@@ -77,7 +77,7 @@ struct TrainerOf {
   /// One step on a batch: inputs of `batch` samples one after the other, targets likewise.
   StepResult step(const InputElement* inputs, const TargetElement* targets, int batch) {
     detail::check_targets<Target, Output>(targets, batch);
-    return run_step(state(), optimizer_now(), inputs, targets, batch);
+    return run_step(state_after_queue(), optimizer_now(), inputs, targets, batch);
   }
 
   /// The same step on a thread of its own, behind those that wait there: it returns at once, unless the queue is full.
@@ -211,7 +211,8 @@ struct TrainerOf {
   void save(const std::string& path) { state().weights.save(path); }
   void load(const std::string& path) { state().weights.load(path); }
 
-  /// Good until the next queued step: it changes them at its own time.
+  /// Good until the next queued step, and with `ShardedOptimizer` until the next step: these change them at their own
+  /// time.
   Weights<Net>& weights() { return state().weights; }
   Optimizer& optimizer() { return optimizer_; }
   /// The gradient of one parameter, by its name, as the last step found it. Of a sparse table it is written here, when
@@ -257,8 +258,14 @@ struct TrainerOf {
   }
 
  private:
-  /// What queued steps change: waits for them, and throws if one has failed.
+  /// What steps change: waits for those that are queued, and for what they have left to come; throws if one has failed.
   State& state() const {
+    State& found = state_after_queue();
+    if constexpr (Chosen::has_late_parameters)
+      if (found.training) static_cast<ExecutionOf<Training>*>(found.training.get())->complete();
+    return found;
+  }
+  State& state_after_queue() const {
     if (state_->queued != nullptr) state_->queued->synchronize();
     return *state_;
   }
