@@ -17,10 +17,11 @@ constexpr bool winograd_fits(const Conv2dGeometry& g) {
          g.channels >= 16 && g.out_channels >= 16 && g.out_height() >= 3 && g.out_width() >= 3;
 }
 
-/// Whether weights are so large beside the tiles of a usual batch that `run_winograd_conv2d_at_once` beats transforming
-/// them into memory, 4 times their size, for every step.
-constexpr bool winograd_weights_at_once(const Conv2dGeometry& g) {
-  return long{1} * g.channels * g.out_channels >= 1 << 17;
+/// Whether weights are so large beside the tiles of a batch that `run_winograd_conv2d_at_once` beats transforming them
+/// into memory, 4 times their size, for every step.
+constexpr bool winograd_weights_at_once(const Conv2dGeometry& g, long batch) {
+  const long numbers = long{1} * g.channels * g.out_channels;
+  return numbers >= 1 << 17 || (numbers >= 1 << 16 && batch * g.positions() <= 256);
 }
 
 /// The convolution that gives the gradient by the input: of the gradient of the result with the kernel rotated by 180
@@ -48,20 +49,24 @@ constexpr long winograd_weight_step(const Conv2dGeometry& g) {
 inline void transform_weights(const Conv2dGeometry& g, const float* weight, bool exchange, long first, long width,
                               long k0, long terms, float* to, long step) {
   const long out_step = exchange ? 9 : 9L * g.channels, in_step = exchange ? 9L * g.out_channels : 9;
-  constexpr long most = 8;
-  const long chunk = exchange ? 1 : most;    // channels whose taps lie together
-  float taps[most * 9 * wide_columns] = {};  // [chunk, 9, width], zero beyond the last result channel
+  constexpr long chunk = 8;                   // channels
+  float taps[chunk * 9 * wide_columns] = {};  // [chunk, 9, width], zero beyond the last result channel
+  const long valid = smaller(width, g.out_channels - first);
   weight += first * out_step + k0 * in_step;
-  for (long k = 0; k < terms; ++k, to += width) {
-    const float* const own = taps + k % chunk * 9 * width;
-    if (k % chunk == 0) {
-      transpose(weight + k * in_step, out_step, smaller(width, g.out_channels - first), 9 * smaller(chunk, terms - k),
-                taps, width);
+  for (; terms > 0; terms -= chunk, weight += chunk * in_step) {
+    const long count = smaller(chunk, terms);
+    if (exchange) {
+      for (long k = 0; k < count; ++k)
+        transpose_vectors(weight + k * in_step, 9, valid, 9, taps + k * 9 * width, width);
+    } else {
+      transpose_vectors(weight, out_step, valid, 9 * count, taps, width);
     }
-    for (long o = 0; o < width; o += vector_width) {
-      transform_tile<WeightTransform>(
-          [&](int i, int j) { return load(own + (exchange ? 8 - i * 3 - j : i * 3 + j) * width + o); },
-          [&](int i, int j, Vector value) { store(to + (i * winograd_in + j) * step + o, value); });
+    for (const float* own = taps; own < taps + count * 9 * width; own += 9 * width, to += width) {
+      for (long o = 0; o < width; o += vector_width) {
+        transform_tile<WeightTransform>(
+            [&](int i, int j) { return load(own + (exchange ? 8 - i * 3 - j : i * 3 + j) * width + o); },
+            [&](int i, int j, Vector value) { store(to + (i * winograd_in + j) * step + o, value); });
+      }
     }
   }
 }
@@ -108,6 +113,28 @@ struct WinogradSource {
     else
       transform_weights(g, weight, exchange, first, width, k0, terms, to, step);
   }
+  /// Fetches a part of what is transformed next, before the products of one point with channels from `k0` on: weights
+  /// lie in runs that are too short for the processor to do so by itself. Inlined, as GCC drops calls that only fetch.
+  [[gnu::always_inline]] void fetch(const Conv2dGeometry& g, long first, long width, long k0, long point) const {
+    if (packed) return;
+    k0 += winograd_weight_channels;
+    if (k0 >= g.channels) {
+      k0 = 0;
+      first += width;
+      if (first >= g.out_channels) return;
+    }
+    if (exchange) {
+      static_assert(winograd_weight_channels <= winograd_products);
+      if (point >= winograd_weight_channels) return;
+      const float* const from = weight + 9 * ((k0 + point) * g.out_channels + first);
+      for (long i = 0; i < 9 * width; i += 16) __builtin_prefetch(from + i);
+    } else {
+      for (long o = point * width / winograd_products; o < (point + 1) * width / winograd_products; ++o) {
+        const float* const from = weight + 9 * ((first + o) * g.channels + k0);
+        for (long i = 0; i < 9 * winograd_weight_channels; i += 16) __builtin_prefetch(from + i);
+      }
+    }
+  }
   /// What is read next while the products of one point with channels from `k0` on run: a quarter of the next ones' tap.
   Ahead ahead(const Conv2dGeometry& g, long first, long width, long k0, long point) const {
     if (!packed) return {};
@@ -125,6 +152,7 @@ inline void multiply_weights(const Conv2dGeometry& g, long first, long width, lo
     const long terms = smaller(winograd_weight_channels, g.channels - k0);
     source.transform(g, first, width, k0, terms, scratch, winograd_weight_block);
     for (long point = 0; point < winograd_products; ++point) {
+      source.fetch(g, first, width, k0, point);
       multiply_tiles(terms, width, count, from + point * from_tiles.point_step(0) + k0, from_tiles,
                      scratch + point * winograd_weight_block, to + point * to_tiles.point_step(0) + first, to_tiles,
                      k0 > 0, source.ahead(g, first, width, k0, point));
