@@ -49,23 +49,28 @@ constexpr long winograd_weight_step(const Conv2dGeometry& g) {
 inline void transform_weights(const Conv2dGeometry& g, const float* weight, bool exchange, long first, long width,
                               long k0, long terms, float* to, long step) {
   const long out_step = exchange ? 9 : 9L * g.channels, in_step = exchange ? 9L * g.out_channels : 9;
-  constexpr long chunk = 8;                   // channels
-  float taps[chunk * 9 * wide_columns] = {};  // [chunk, 9, width], zero beyond the last result channel
-  const long valid = smaller(width, g.out_channels - first);
+  constexpr long chunk = 8;  // channels
+  float taps[chunk * 9 * vector_width];
   weight += first * out_step + k0 * in_step;
-  for (; terms > 0; terms -= chunk, weight += chunk * in_step) {
-    const long count = smaller(chunk, terms);
-    if (exchange) {
-      for (long k = 0; k < count; ++k)
-        transpose_vectors(weight + k * in_step, 9, valid, 9, taps + k * 9 * width, width);
-    } else {
-      transpose_vectors(weight, out_step, valid, 9 * count, taps, width);
-    }
-    for (const float* own = taps; own < taps + count * 9 * width; own += 9 * width, to += width) {
-      for (long o = 0; o < width; o += vector_width) {
+  // A vector of result channels after the other: so many streams of memory the processor fetches ahead.
+  for (long o = 0; o < width; o += vector_width, weight += vector_width * out_step) {
+    const long valid = smaller(vector_width, g.out_channels - first - o);
+    if (valid < vector_width) fill_floats(taps, 0, chunk * 9 * vector_width);
+    for (long k = 0; k < terms; k += chunk) {
+      const long count = smaller(chunk, terms - k);
+      const float* const from = weight + k * in_step;
+      if (exchange) {
+        for (long c = 0; c < count; ++c)
+          transpose_vectors(from + c * in_step, 9, valid, 9, taps + c * 9 * vector_width, vector_width);
+      } else {
+        transpose_vectors(from, out_step, valid, 9 * count, taps, vector_width);
+      }
+      for (long c = 0; c < count; ++c) {
+        const float* const own = taps + c * 9 * vector_width;
+        float* const target = to + (k + c) * width + o;
         transform_tile<WeightTransform>(
-            [&](int i, int j) { return load(own + (exchange ? 8 - i * 3 - j : i * 3 + j) * width + o); },
-            [&](int i, int j, Vector value) { store(to + (i * winograd_in + j) * step + o, value); });
+            [&](int i, int j) { return load(own + (exchange ? 8 - i * 3 - j : i * 3 + j) * vector_width); },
+            [&](int i, int j, Vector value) { store(target + (i * winograd_in + j) * step, value); });
       }
     }
   }
@@ -114,7 +119,7 @@ struct WinogradSource {
       transform_weights(g, weight, exchange, first, width, k0, terms, to, step);
   }
   /// Fetches a part of what is transformed next, before the products of one point with channels from `k0` on: weights
-  /// lie in runs that are too short for the processor to do so by itself. Inlined, as GCC drops calls that only fetch.
+  /// that are not packed lie in runs too short for the processor to do so by itself.
   [[gnu::always_inline]] void fetch(const Conv2dGeometry& g, long first, long width, long k0, long point) const {
     if (packed) return;
     k0 += winograd_weight_channels;
@@ -123,17 +128,11 @@ struct WinogradSource {
       first += width;
       if (first >= g.out_channels) return;
     }
-    if (exchange) {
-      static_assert(winograd_weight_channels <= winograd_products);
-      if (point >= winograd_weight_channels) return;
-      const float* const from = weight + 9 * ((k0 + point) * g.out_channels + first);
-      for (long i = 0; i < 9 * width; i += 16) __builtin_prefetch(from + i);
-    } else {
-      for (long o = point * width / winograd_products; o < (point + 1) * width / winograd_products; ++o) {
-        const float* const from = weight + 9 * ((first + o) * g.channels + k0);
-        for (long i = 0; i < 9 * winograd_weight_channels; i += 16) __builtin_prefetch(from + i);
-      }
-    }
+    const long out_row = 9L * g.channels, in_row = 9L * g.out_channels;
+    if (exchange)
+      fetch_part(point, weight + k0 * in_row + 9 * first, in_row, winograd_weight_channels, 9 * width);
+    else
+      fetch_part(point, weight + first * out_row + 9 * k0, out_row, width, 9 * winograd_weight_channels);
   }
   /// What is read next while the products of one point with channels from `k0` on run: a quarter of the next ones' tap.
   Ahead ahead(const Conv2dGeometry& g, long first, long width, long k0, long point) const {
@@ -224,7 +223,7 @@ namespace detail {
 inline void run_transform_weights(Workers& workers, const Conv2dGeometry& g, const WinogradSource& source,
                                   float* transformed) {
   const PanelCut panels(g.out_channels);
-  constexpr long part = 16;
+  constexpr long part = 64;
   const long parts = blocks_of(g.channels, part);
   auto task = [&](int index, int) {
     const long first = panels.first(index / parts), width = panels.width(index / parts), k0 = index % parts * part;

@@ -153,7 +153,13 @@ inline void run_winograd_weight_gradient(Workers& workers, const Conv2dGeometry&
       run_tasks(workers, 2 * samples * parts, small, read_task);
       auto panel_task = [&](int task, int worker) {
         float* const own = cut.blocks == 1 ? workers.scratch(worker) : sums + task * weights.sums;
+        const long row = task % weights.rows.count, column = task / weights.rows.count;
+        const long c = weights.rows.first(row), o = weights.columns.first(column);
+        const long channels = smaller(weights.rows.width(row), g.channels - c),
+                   out_channels = smaller(weights.columns.width(column), g.out_channels - o);
         for (long point = 0; point < winograd_products; ++point) {
+          if (cut.blocks == 1)  // what is written behind the last point comes to the cache meanwhile
+            fetch_part<1>(point, weight_gradient + (o * g.channels + c) * 9, g.taps(), out_channels, 9 * channels);
           multiply(task, point, tiles, workspace, own, block > 0);
         }
         if (block + 1 == cut.blocks) write(task, own, 0, weights.rows.width(task % weights.rows.count));
