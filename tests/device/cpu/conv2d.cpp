@@ -6,7 +6,7 @@
 using tenet::Conv2dGeometry;
 
 TEST_CASE("convolutions agree with the reference", "[cpu][conv2d]") {
-  convolutions::for_each(convolutions::by_patches, {1, 3, 17}, [](const Conv2dGeometry& g, int batch) {
+  convolutions::for_each(convolutions::by_patches, {1, 3, 7, 17}, [](const Conv2dGeometry& g, int batch) {
     // Exactly as long as they are, so that reading beyond them can be detected.
     const auto input = random_floats(batch * g.input_size(), 1), weight = random_floats(g.weight_size(), 2);
     check_agreement(batch * g.result_size(), 2e-5, [&](auto& executor, float* to) {

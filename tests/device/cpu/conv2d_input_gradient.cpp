@@ -6,7 +6,7 @@
 using tenet::Conv2dGeometry;
 
 TEST_CASE("gradients of convolutions by their input agree with the reference", "[cpu][conv2d_input_gradient]") {
-  convolutions::for_each(convolutions::by_patches, {1, 3, 17}, [](const Conv2dGeometry& g, int batch) {
+  convolutions::for_each(convolutions::by_patches, {1, 3, 7, 17}, [](const Conv2dGeometry& g, int batch) {
     const auto upstream = random_floats(batch * g.result_size(), 1), weight = random_floats(g.weight_size(), 2);
     check_agreement(batch * g.input_size(), 2e-5, [&](auto& executor, float* to) {
       run_conv2d_input_gradient(executor, g, batch, upstream.data(), weight.data(), to);

@@ -82,6 +82,23 @@ TEST_CASE("Winograd gradients by the input agree with the reference", "[cpu][win
   });
 }
 
+TEST_CASE("Winograd weights are transformed where they are used, also exchanged", "[cpu][winograd]") {
+  constexpr Conv2dGeometry shapes[] = {{130, 4, 4, 144, 3, 3, 1, 1}, {33, 5, 6, 70, 3, 3, 1, 1}};  // panels, a rest
+  convolutions::for_each(shapes, {1, 7, 25}, [](const Conv2dGeometry& g, int batch) {
+    const auto upstream = random_floats(batch * g.result_size(), 1), weight = random_floats(g.weight_size(), 2);
+    const double error = convolutions::relative_error(
+        batch * g.input_size(),
+        [&](auto& executor, float* to) {
+          run_conv2d_input_gradient(executor, g, batch, upstream.data(), weight.data(), to);
+        },
+        [&](Workers& workers, float* to) {
+          run_winograd_conv2d_at_once(workers, tenet::cpu::exchanged(g), batch, upstream.data(), weight.data(), to,
+                                      true);
+        });
+    CHECK(error < 1e-5);
+  });
+}
+
 TEST_CASE("Winograd epilogues cover the result once", "[cpu][winograd]") {
   convolutions::for_each(convolutions::by_winograd, {9}, [](const Conv2dGeometry& g, int batch) {
     const auto input = random_floats(batch * g.input_size(), 1), weight = random_floats(g.weight_size(), 2);

@@ -16,7 +16,7 @@ void run(Workers& workers, const Conv2dGeometry& g, int batch, const float* inpu
 }  // namespace
 
 TEST_CASE("Winograd gradients by the weight agree with the reference", "[cpu][winograd_weight_gradient]") {
-  convolutions::for_each(convolutions::by_winograd, {1, 3, 17, 33}, [](const Conv2dGeometry& g, int batch) {
+  auto check = [](const Conv2dGeometry& g, int batch) {
     const auto input = random_floats(batch * g.input_size(), 1), upstream = random_floats(batch * g.result_size(), 2);
     const double error = convolutions::relative_error(
         g.weight_size(),
@@ -25,7 +25,10 @@ TEST_CASE("Winograd gradients by the weight agree with the reference", "[cpu][wi
         },
         [&](Workers& workers, float* to) { run(workers, g, batch, input.data(), upstream.data(), to); });
     CHECK(error < 1e-5);
-  });
+  };
+  convolutions::for_each(convolutions::by_winograd, {1, 3, 7, 17, 33}, check);
+  constexpr Conv2dGeometry many_channels[] = {{170, 6, 5, 180, 3, 3, 1, 1}};  // a task a panel, one block and more
+  convolutions::for_each(many_channels, {1, 7, 25}, check);
 }
 
 TEST_CASE("Winograd gradients by the weight of no samples are zero", "[cpu][winograd_weight_gradient]") {

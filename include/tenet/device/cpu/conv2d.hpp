@@ -71,6 +71,8 @@ constexpr long block_of_columns(long columns) {
 
 /// Floats of a packed block of patches, and of their padded channels.
 inline constexpr long packed_patches = patch_terms * patch_columns;
+/// Floats of the patches of a batch that stay in cache between tasks.
+inline constexpr long most_shared_patches = 1 << 21;
 constexpr long padded_floats(const Conv2dGeometry& g) {
   return round_up(
       larger_of(padded_floats(g.out_height(), g.out_width(), g.stride, g.kernel_height, g.kernel_width, patch_columns),
@@ -106,13 +108,33 @@ inline void run_conv2d(Workers& workers, const Conv2dGeometry& g, int batch, con
   const ConvolutionCut cut(g.out_channels, positions, batch);
   const long terms = blocks_of(taps, blocks_of(taps, patch_terms));
   const bool direct = cut.samples == 1 && positions % vector_width == 0;
+  const long all_patches = cut.groups * taps * round_up(cut.samples * positions, vector_width);
+  // Tasks of the same samples share their patches, where these stay in cache: packed before.
+  const bool share = cut.row_blocks > 1 && all_patches <= most_shared_patches;
+  float* const shared = share ? workers.workspace(all_patches) : nullptr;
+  const auto samples_of_group = [&](long group) { return smaller(cut.samples, batch - group * cut.samples); };
+  const auto patches_of_group = [&](long group, int worker) {
+    return RightPatches{patches_of(g, input + group * cut.samples * g.input_size()),
+                        workers.scratch(worker) + packed_patches};
+  };
+  const auto shared_at = [&](long group, long j0, long columns, long k0) {
+    return shared + (group * round_up(cut.samples * positions, vector_width) + j0) * taps +
+           k0 * round_up(columns, vector_width);
+  };
+  const long parts = blocks_of(taps, terms);
+  auto pack_task = [&](int index, int worker) {
+    const long group = index / parts, k0 = index % parts * terms, all = samples_of_group(group) * positions;
+    const long block = block_of_columns(all);
+    for (long j0 = 0; j0 < all; j0 += block) {
+      const long columns = smaller(block, all - j0);
+      patches_of_group(group, worker)
+          .pack(k0, smaller(terms, taps - k0), j0, columns, shared_at(group, j0, columns, k0));
+    }
+  };
   auto task = [&](int index, int worker) {
     const long row0 = index % cut.row_blocks * cut.row_block, rows = smaller(cut.row_block, g.out_channels - row0);
-    const long sample0 = index / cut.row_blocks * cut.samples, samples = smaller(cut.samples, batch - sample0);
-    float* const right = workers.scratch(worker);
-    float* const padded = right + packed_patches;
-    float* const dense = padded + padded_floats(g);
-    const RightPatches patches{patches_of(g, input + sample0 * g.input_size()), padded};
+    const long group = index / cut.row_blocks, sample0 = group * cut.samples, samples = samples_of_group(group);
+    float* const dense = workers.scratch(worker) + packed_patches + padded_floats(g);
     const long first = sample0 * g.result_size() + row0 * positions, all = samples * positions;
     const long block = block_of_columns(all);
     for (long j0 = 0; j0 < all; j0 += block) {
@@ -121,7 +143,8 @@ inline void run_conv2d(Workers& workers, const Conv2dGeometry& g, int batch, con
       const long sums_row = direct ? positions : round_up(columns, vector_width);
       for (long k0 = 0; k0 < taps; k0 += terms) {
         const long count = smaller(terms, taps - k0);
-        patches.pack(k0, count, j0, columns, right);
+        float* const right = share ? shared_at(group, j0, columns, k0) : workers.scratch(worker);
+        if (!share) patches_of_group(group, worker).pack(k0, count, j0, columns, right);
         multiply_block(rows, columns, count, weight + row0 * taps + k0, taps, right, sums, sums_row, k0 > 0);
       }
       if (direct) continue;
@@ -137,7 +160,9 @@ inline void run_conv2d(Workers& workers, const Conv2dGeometry& g, int batch, con
       epilogue(first + n * g.result_size(), first + n * g.result_size() + rows * positions);
     }
   };
-  run_tasks(workers, cut.tasks(), batch * g.flops() < inline_flops, task);
+  const bool small = batch * g.flops() < inline_flops;
+  if (share) run_tasks(workers, cut.groups * parts, small, pack_task);
+  run_tasks(workers, cut.tasks(), small, task);
 }
 
 }  // namespace tenet::cpu

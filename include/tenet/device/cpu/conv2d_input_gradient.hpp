@@ -140,6 +140,38 @@ inline void pack_planes(const float* from, const InputGradientCut& cut, long ter
   for (long k = 0; k < terms; ++k) pack_runs(runs, end, k, from + k * samples * cut.plane, to);
 }
 
+/// A tap of the kernel as the gradient by the input meets it: shift by shift, in each one remainder by remainder.
+struct InputGradientTap {
+  long remainder, tap, from;     // of `from`: of the shifted gradients in their planes
+  long grid_height, grid_width;  // positions of the remainder
+  bool first;                    // of the remainder's taps
+  bool packs;                    // its shifted gradients differ from those of the tap before
+
+  constexpr long positions() const { return grid_height * grid_width; }
+};
+
+/// Calls visit(tap) for all taps.
+template <class Visit>
+void for_each_input_gradient_tap(const Conv2dGeometry& g, const InputGradientCut& cut, Visit visit) {
+  const Patches planes = gradient_planes(g, nullptr);
+  for (long shift_y = 0; shift_y < planes.taps_y; ++shift_y) {
+    for (long shift_x = 0; shift_x < planes.taps_x; ++shift_x) {
+      long height = 0, width = 0;  // of the grid before
+      for (long a = 0; a < cut.remainders; ++a) {
+        const InputGradientPhase y(a / g.stride, g.height, g.kernel_height, g.stride, g.padding),
+            x(a % g.stride, g.width, g.kernel_width, g.stride, g.padding);
+        const long t = y.last_shift - planes.first_y - shift_y, r = x.last_shift - planes.first_x - shift_x;
+        if (t < 0 || t >= y.taps || r < 0 || r >= x.taps) continue;
+        visit(InputGradientTap{a, (y.first_tap + t * g.stride) * g.kernel_width + x.first_tap + r * g.stride,
+                               shift_y * cut.plane_row + shift_x, y.grid, x.grid, t + 1 == y.taps && r + 1 == x.taps,
+                               y.grid != height || x.grid != width});
+        height = y.grid;
+        width = x.grid;
+      }
+    }
+  }
+}
+
 /// Writes sums [remainders, positions] of one channel of a sample to its plane: element (y, x) is that of the
 /// remainders of y and x modulo the stride; those without taps are 0.
 [[gnu::noinline]] inline void interleave_remainders(const Conv2dGeometry& g, const float* sums, long remainder_step,
@@ -205,8 +237,16 @@ inline void run_conv2d_input_gradient(Workers& workers, const Conv2dGeometry& g,
   }
   const long s = g.stride, plane = long{1} * g.height * g.width, kernel = long{1} * g.kernel_height * g.kernel_width;
   const long gradients = g.out_channels, taps = g.taps();
+  const InputGradientCut blocks(g, batch);
+  const ConvolutionCut& cut = blocks.tasks;
+  const Patches planes = gradient_planes(g, gradient_of_result);
+  // Tasks of the same samples share the shifted gradients, where these stay in cache: packed before.
+  const long all_taps = kernel * blocks.phase_columns;  // floats of one result channel
+  const bool share = cut.row_blocks > 1 && cut.groups * gradients * all_taps <= most_shared_patches;
   // Weights transposed: [channels, kernel, out_channels].
-  float* const transposed = workers.workspace(g.weight_size());
+  float* const transposed =
+      workers.workspace(round_up(g.weight_size(), vector_width) + (share ? cut.groups * gradients * all_taps : 0));
+  float* const shared = transposed + round_up(g.weight_size(), vector_width);
   constexpr long piece = 256;
   auto transpose_task = [&](int index, int) {
     const long first = index * piece;
@@ -215,48 +255,55 @@ inline void run_conv2d_input_gradient(Workers& workers, const Conv2dGeometry& g,
   };
   run_tasks(workers, blocks_of(taps, piece), static_cast<double>(g.weight_size()) < inline_elements, transpose_task);
 
-  const InputGradientCut blocks(g, batch);
-  const ConvolutionCut& cut = blocks.tasks;
-  const Patches planes = gradient_planes(g, gradient_of_result);
+  const auto samples_of_group = [&](long group) { return smaller(cut.samples, batch - group * cut.samples); };
+  /// Pads the gradients of result channels [o0, o0 + terms).
+  const auto pad = [&](long group, long o0, long terms, float* to) {
+    for (long o = 0; o < terms && planes.taps_y * planes.taps_x > 0; ++o) {
+      for (long n = group * cut.samples; n < group * cut.samples + samples_of_group(group); ++n, to += blocks.plane) {
+        planes.pad(gradient_of_result + (n * gradients + o0 + o) * g.positions(), 0, blocks.plane_rows, to);
+      }
+    }
+  };
+  auto pack_task = [&](int index, int worker) {
+    const long group = index % cut.groups, o0 = index / cut.groups * patch_terms, samples = samples_of_group(group);
+    const long terms = smaller(patch_terms, gradients - o0);
+    float* const padded = workers.scratch(worker);
+    float* to = shared + (group * gradients + o0) * all_taps;
+    pad(group, o0, terms, padded);
+    for_each_input_gradient_tap(g, blocks, [&](const InputGradientTap& tap) {
+      if (!tap.packs) return;
+      const long all = samples * tap.positions(), block = block_of_columns(all);
+      for (long j0 = 0; j0 < all; j0 += block) {
+        pack_planes(padded + tap.from, blocks, terms, samples, tap.grid_width, tap.positions(), j0,
+                    smaller(block, all - j0), to + j0 * terms);
+      }
+      to += terms * blocks.phase_columns;
+    });
+  };
   auto task = [&](int index, int worker) {
     const long row0 = index % cut.row_blocks * cut.row_block, rows = smaller(cut.row_block, g.channels - row0);
-    const long sample0 = index / cut.row_blocks * cut.samples, samples = smaller(cut.samples, batch - sample0);
-    float* const right = workers.scratch(worker);
-    float* const padded = right + packed_patches;
+    const long group = index / cut.row_blocks, sample0 = group * cut.samples, samples = samples_of_group(group);
+    float* const own = workers.scratch(worker);
+    float* const padded = own + packed_patches;
     float* const sums = padded + blocks.planes_floats(g, cut.samples);
     const long sums_row = s * s * blocks.phase_columns;
     for (long o0 = 0; o0 < gradients; o0 += patch_terms) {
       const long terms = smaller(patch_terms, gradients - o0);
-      float* to = padded;
-      for (long o = 0; o < terms && planes.taps_y * planes.taps_x > 0; ++o) {
-        for (long n = 0; n < samples; ++n, to += blocks.plane) {
-          planes.pad(gradient_of_result + ((sample0 + n) * gradients + o0 + o) * g.positions(), 0, blocks.plane_rows,
-                     to);
-        }
-      }
-      for (long shift = 0; shift < planes.taps_y * planes.taps_x; ++shift) {
-        const long shift_y = shift / planes.taps_x, shift_x = shift % planes.taps_x;
-        const float* const from = padded + shift_y * blocks.plane_row + shift_x;
-        long packed_grid = 0;  // remainders with the same grid share packed patches
-        for (long a = 0; a < s * s; ++a) {
-          const InputGradientPhase y(a / s, g.height, g.kernel_height, s, g.padding),
-              x(a % s, g.width, g.kernel_width, s, g.padding);
-          const long t = y.last_shift - planes.first_y - shift_y, r = x.last_shift - planes.first_x - shift_x;
-          if (t < 0 || t >= y.taps || r < 0 || r >= x.taps) continue;
-          const long tap = (y.first_tap + t * s) * g.kernel_width + x.first_tap + r * s;
-          const long all = samples * y.grid * x.grid, block = block_of_columns(all);
-          for (long j0 = 0; j0 < all; j0 += block) {
-            const long columns = smaller(block, all - j0), grid = y.grid * (g.width + 1) + x.grid;
-            if (packed_grid != grid || block < all) {
-              pack_planes(from, blocks, terms, samples, x.grid, y.grid * x.grid, j0, columns, right);
-              packed_grid = grid;
-            }
-            multiply_block(rows, columns, terms, transposed + (row0 * kernel + tap) * gradients + o0,
-                           kernel * gradients, right, sums + a * blocks.phase_columns + j0, sums_row,
-                           o0 > 0 || t + 1 < y.taps || r + 1 < x.taps);
+      if (!share) pad(group, o0, terms, padded);
+      float* right = share ? shared + (group * gradients + o0) * all_taps - terms * blocks.phase_columns : own;
+      for_each_input_gradient_tap(g, blocks, [&](const InputGradientTap& tap) {
+        if (share && tap.packs) right += terms * blocks.phase_columns;
+        const long all = samples * tap.positions(), block = block_of_columns(all);
+        for (long j0 = 0; j0 < all; j0 += block) {
+          const long columns = smaller(block, all - j0);
+          if (!share && (tap.packs || block < all)) {
+            pack_planes(padded + tap.from, blocks, terms, samples, tap.grid_width, tap.positions(), j0, columns, own);
           }
+          multiply_block(rows, columns, terms, transposed + (row0 * kernel + tap.tap) * gradients + o0,
+                         kernel * gradients, share ? right + j0 * terms : own,
+                         sums + tap.remainder * blocks.phase_columns + j0, sums_row, o0 > 0 || !tap.first);
         }
-      }
+      });
     }
     const long first = sample0 * g.input_size() + row0 * plane;
     for (long n = 0; n < samples; ++n) {
@@ -267,6 +314,7 @@ inline void run_conv2d_input_gradient(Workers& workers, const Conv2dGeometry& g,
       epilogue(first + n * g.input_size(), first + n * g.input_size() + rows * plane);
     }
   };
+  if (share) run_tasks(workers, cut.groups * blocks_of(gradients, patch_terms), small, pack_task);
   run_tasks(workers, cut.tasks(), small, task);
 }
 

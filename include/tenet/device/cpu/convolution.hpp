@@ -35,11 +35,11 @@ constexpr ConvolutionKernel convolution_kernel(const Conv2dGeometry& g) {
 }
 
 /// Whether a batch is large enough for the kernel of its shape; else patches serve it. Winograd transforms all weights
-/// at each call: 36 numbers written and read for each two channels, as long as about 200 positions' multiplications
-/// take. Sixteen samples in lanes take as long as one.
+/// at each call, which takes as long as the direct multiplications of some 20 positions. Sixteen samples in lanes take
+/// as long as one.
 template <ConvolvingWorkers Executor = Workers>
 constexpr bool batch_pays(const Conv2dGeometry& g, int batch) {
-  return convolution_kernel<Executor>(g) == ConvolutionKernel::winograd ? batch * g.positions() >= 256
+  return convolution_kernel<Executor>(g) == ConvolutionKernel::winograd ? batch * g.positions() >= 32
                                                                         : batch >= few_channels_least_batch;
 }
 
@@ -48,13 +48,11 @@ namespace detail {
 template <Conv2dGeometry g>
 void run_winograd_from(Workers& workers, int batch, const float* input, const float* weight, bool exchange,
                        float* result, Epilogue epilogue) {
-  if constexpr (winograd_weights_at_once(g)) {
-    run_winograd_conv2d_at_once(workers, g, batch, input, weight, result, exchange, epilogue);
-  } else {
-    float* const transformed = workers.workspace(workspace_winograd_weights(g));
-    run_winograd_weights(workers, g, weight, transformed, exchange);
-    run_winograd_conv2d(workers, g, batch, input, transformed, result, epilogue);
-  }
+  if (winograd_weights_at_once(g, batch))
+    return run_winograd_conv2d_at_once(workers, g, batch, input, weight, result, exchange, epilogue);
+  float* const transformed = workers.workspace(workspace_winograd_weights(g));
+  run_winograd_weights(workers, g, weight, transformed, exchange);
+  run_winograd_conv2d(workers, g, batch, input, transformed, result, epilogue);
 }
 }  // namespace detail
 

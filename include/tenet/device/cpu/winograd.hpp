@@ -17,10 +17,11 @@ constexpr bool winograd_fits(const Conv2dGeometry& g) {
          g.channels >= 16 && g.out_channels >= 16 && g.out_height() >= 3 && g.out_width() >= 3;
 }
 
-/// Whether weights are so large beside the tiles of a usual batch that `run_winograd_conv2d_at_once` beats transforming
-/// them into memory, 4 times their size, for every step.
-constexpr bool winograd_weights_at_once(const Conv2dGeometry& g) {
-  return long{1} * g.channels * g.out_channels >= 1 << 17;
+/// Whether weights are so large beside the tiles of a batch that `run_winograd_conv2d_at_once` beats transforming them
+/// into memory, 4 times their size, for every step.
+constexpr bool winograd_weights_at_once(const Conv2dGeometry& g, long batch) {
+  const long numbers = long{1} * g.channels * g.out_channels;
+  return numbers >= 1 << 17 || (numbers >= 1 << 16 && batch * g.positions() <= 256);
 }
 
 /// The convolution that gives the gradient by the input: of the gradient of the result with the kernel rotated by 180
@@ -48,20 +49,29 @@ constexpr long winograd_weight_step(const Conv2dGeometry& g) {
 inline void transform_weights(const Conv2dGeometry& g, const float* weight, bool exchange, long first, long width,
                               long k0, long terms, float* to, long step) {
   const long out_step = exchange ? 9 : 9L * g.channels, in_step = exchange ? 9L * g.out_channels : 9;
-  constexpr long most = 8;
-  const long chunk = exchange ? 1 : most;    // channels whose taps lie together
-  float taps[most * 9 * wide_columns] = {};  // [chunk, 9, width], zero beyond the last result channel
+  constexpr long chunk = 8;  // channels
+  float taps[chunk * 9 * vector_width];
   weight += first * out_step + k0 * in_step;
-  for (long k = 0; k < terms; ++k, to += width) {
-    const float* const own = taps + k % chunk * 9 * width;
-    if (k % chunk == 0) {
-      transpose(weight + k * in_step, out_step, smaller(width, g.out_channels - first), 9 * smaller(chunk, terms - k),
-                taps, width);
-    }
-    for (long o = 0; o < width; o += vector_width) {
-      transform_tile<WeightTransform>(
-          [&](int i, int j) { return load(own + (exchange ? 8 - i * 3 - j : i * 3 + j) * width + o); },
-          [&](int i, int j, Vector value) { store(to + (i * winograd_in + j) * step + o, value); });
+  // A vector of result channels after the other: so many streams of memory the processor fetches ahead.
+  for (long o = 0; o < width; o += vector_width, weight += vector_width * out_step) {
+    const long valid = smaller(vector_width, g.out_channels - first - o);
+    if (valid < vector_width) fill_floats(taps, 0, chunk * 9 * vector_width);
+    for (long k = 0; k < terms; k += chunk) {
+      const long count = smaller(chunk, terms - k);
+      const float* const from = weight + k * in_step;
+      if (exchange) {
+        for (long c = 0; c < count; ++c)
+          transpose_vectors(from + c * in_step, 9, valid, 9, taps + c * 9 * vector_width, vector_width);
+      } else {
+        transpose_vectors(from, out_step, valid, 9 * count, taps, vector_width);
+      }
+      for (long c = 0; c < count; ++c) {
+        const float* const own = taps + c * 9 * vector_width;
+        float* const target = to + (k + c) * width + o;
+        transform_tile<WeightTransform>(
+            [&](int i, int j) { return load(own + (exchange ? 8 - i * 3 - j : i * 3 + j) * vector_width); },
+            [&](int i, int j, Vector value) { store(target + (i * winograd_in + j) * step, value); });
+      }
     }
   }
 }
@@ -108,6 +118,22 @@ struct WinogradSource {
     else
       transform_weights(g, weight, exchange, first, width, k0, terms, to, step);
   }
+  /// Fetches a part of what is transformed next, before the products of one point with channels from `k0` on: weights
+  /// that are not packed lie in runs too short for the processor to do so by itself.
+  [[gnu::always_inline]] void fetch(const Conv2dGeometry& g, long first, long width, long k0, long point) const {
+    if (packed) return;
+    k0 += winograd_weight_channels;
+    if (k0 >= g.channels) {
+      k0 = 0;
+      first += width;
+      if (first >= g.out_channels) return;
+    }
+    const long out_row = 9L * g.channels, in_row = 9L * g.out_channels;
+    if (exchange)
+      fetch_part(point, weight + k0 * in_row + 9 * first, in_row, winograd_weight_channels, 9 * width);
+    else
+      fetch_part(point, weight + first * out_row + 9 * k0, out_row, width, 9 * winograd_weight_channels);
+  }
   /// What is read next while the products of one point with channels from `k0` on run: a quarter of the next ones' tap.
   Ahead ahead(const Conv2dGeometry& g, long first, long width, long k0, long point) const {
     if (!packed) return {};
@@ -125,6 +151,7 @@ inline void multiply_weights(const Conv2dGeometry& g, long first, long width, lo
     const long terms = smaller(winograd_weight_channels, g.channels - k0);
     source.transform(g, first, width, k0, terms, scratch, winograd_weight_block);
     for (long point = 0; point < winograd_products; ++point) {
+      source.fetch(g, first, width, k0, point);
       multiply_tiles(terms, width, count, from + point * from_tiles.point_step(0) + k0, from_tiles,
                      scratch + point * winograd_weight_block, to + point * to_tiles.point_step(0) + first, to_tiles,
                      k0 > 0, source.ahead(g, first, width, k0, point));
@@ -196,7 +223,7 @@ namespace detail {
 inline void run_transform_weights(Workers& workers, const Conv2dGeometry& g, const WinogradSource& source,
                                   float* transformed) {
   const PanelCut panels(g.out_channels);
-  constexpr long part = 16;
+  constexpr long part = 64;
   const long parts = blocks_of(g.channels, part);
   auto task = [&](int index, int) {
     const long first = panels.first(index / parts), width = panels.width(index / parts), k0 = index % parts * part;

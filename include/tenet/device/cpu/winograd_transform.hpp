@@ -133,6 +133,15 @@ template <class Transform, class Get, class Put>
                               to);
 }
 
+/// Fetches a part of `rows` rows of `run` floats, `row` apart, for reading or (`write` = 1) writing: number `point` of
+/// as many parts as there are points. Inlined, as GCC drops calls of functions that only fetch.
+template <int write = 0>
+[[gnu::always_inline]] inline void fetch_part(long point, const float* from, long row, long rows, long run) {
+  const long last = (point + 1) * rows / winograd_products;
+  for (long r = point * rows / winograd_products; r < last; ++r)
+    for (long i = 0; i < run; i += 16) __builtin_prefetch(from + r * row + i, write);
+}
+
 constexpr long larger(long a, long b) { return a > b ? a : b; }
 
 /// Vectors in a row of the tiles of the products: `wide_vectors` where no narrower ones, which load more for each

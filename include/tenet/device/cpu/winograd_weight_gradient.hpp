@@ -1,6 +1,7 @@
 #pragma once
 
 #include "tenet/core/geometry.hpp"
+#include "tenet/device/cpu/conv2d_weight_gradient.hpp"
 #include "tenet/device/cpu/product.hpp"
 #include "tenet/device/cpu/transpose.hpp"
 #include "tenet/device/cpu/winograd_transform.hpp"
@@ -14,13 +15,11 @@ namespace detail {
 
 /// How the gradient by the weight is cut: blocks of tiles, which are transformed as a whole, large enough that adding
 /// to the sums costs little beside them; then the products. Where the sums are small, a task is a part of the blocks,
-/// with sums of its own, so that tiles stay in the cache of one core; else one of the 36 points, so that transformed
-/// tiles are read once a block; or, where the sums are large, one panel of channels by one of result channels, whose 36
-/// sums stay in the second-level cache for their transform.
+/// with sums of its own, so that tiles stay in the cache of one core; else one panel of channels by one of result
+/// channels, whose 36 sums stay in the second-level cache for their transform.
 struct WinogradWeightCut {
   WinogradPanels rows, columns;
   long most_tiles, most_parts;
-  bool by_points;
   static constexpr long step = wide_columns * wide_columns + 16,
                         sums = winograd_products * step;  // floats of a task
 
@@ -30,8 +29,7 @@ struct WinogradWeightCut {
         most_tiles(larger(larger((1 << 18) / winograd_products, long{1} * g.channels * g.out_channels / 2) /
                               (g.channels + g.out_channels),
                           32)),
-        most_parts(tasks() * sums <= 1 << 20 ? 4 : 1),
-        by_points(tasks() <= 36) {}
+        most_parts(tasks() * sums <= 1 << 20 ? 4 : 1) {}
   constexpr long tasks() const { return rows.count * columns.count; }
   /// Floats of the transformed tiles of a block.
   constexpr long tiles_floats(const Conv2dGeometry& g) const {
@@ -69,7 +67,7 @@ inline void write_weight_gradient(const Conv2dGeometry& g, long channels, long c
             [&](int i, int j, Vector value) { store(target + (i * 3 + j) * columns, value); });
       }
     }
-    transpose(taps, columns, 9 * count, out_channels, to + c0 * 9, g.taps());
+    write_weight_rows(taps, columns, 9 * count, out_channels, to + c0 * 9, g.taps());
   }
 }
 
@@ -101,7 +99,7 @@ inline void run_winograd_weight_gradient(Workers& workers, const Conv2dGeometry&
   const WinogradTiles out = WinogradTiles::by_panels(g.out_channels, cut.most_tiles());
   const long parts_of_blocks = smaller(weights.most_parts, cut.blocks), all_sums = weights.tasks() * weights.sums;
   float* const sums = workspace + (weights.most_parts > 1 ? 0 : weights.tiles_floats(g));
-  const bool small = batch * g.flops() < inline_flops, at_once = cut.blocks == 1 && !weights.by_points;
+  const bool small = batch * g.flops() < inline_flops;
   /// Writes channels [c0, c0 + channels) of a task's sums.
   auto write = [&](long task, const float* own, long c0, long channels) {
     const long row = task % weights.rows.count, column = task / weights.rows.count;
@@ -153,26 +151,23 @@ inline void run_winograd_weight_gradient(Workers& workers, const Conv2dGeometry&
       const long parts = samples >= 8 ? 1 : smaller(blocks_of(8, samples), cut.rows);
       auto read_task = [&](int index, int worker) { read(block, parts, index, workspace, workers.scratch(worker)); };
       run_tasks(workers, 2 * samples * parts, small, read_task);
-      auto point_task = [&](int point, int) {
-        for (long task = 0; task < weights.tasks(); ++task) {
-          multiply(task, point, tiles, workspace, sums + task * weights.sums, block > 0);
-        }
-      };
       auto panel_task = [&](int task, int worker) {
-        float* const own = at_once ? workers.scratch(worker) : sums + task * weights.sums;
+        float* const own = cut.blocks == 1 ? workers.scratch(worker) : sums + task * weights.sums;
+        const long row = task % weights.rows.count, column = task / weights.rows.count;
+        const long c = weights.rows.first(row), o = weights.columns.first(column);
+        const long channels = smaller(weights.rows.width(row), g.channels - c),
+                   out_channels = smaller(weights.columns.width(column), g.out_channels - o);
         for (long point = 0; point < winograd_products; ++point) {
+          if (cut.blocks == 1)  // what is written behind the last point comes to the cache meanwhile
+            fetch_part<1>(point, weight_gradient + (o * g.channels + c) * 9, g.taps(), out_channels, 9 * channels);
           multiply(task, point, tiles, workspace, own, block > 0);
         }
         if (block + 1 == cut.blocks) write(task, own, 0, weights.rows.width(task % weights.rows.count));
       };
-      if (weights.by_points) {
-        run_tasks(workers, winograd_products, small, point_task);
-      } else {
-        run_tasks(workers, weights.tasks(), small, panel_task);
-      }
+      run_tasks(workers, weights.tasks(), small, panel_task);
     }
+    return;
   }
-  if (weights.most_parts == 1 && !weights.by_points) return;
   constexpr long piece = 16, pieces = blocks_of(wide_columns, piece);  // channels of a task
   auto write_task = [&](int index, int) {
     const long task = index / pieces, first = index % pieces * piece,
