@@ -5,9 +5,11 @@
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/parallel/sharded_optimizer.hpp>
 #include <tenet/tenet.hpp>
+#include <tenet/train/timeline.hpp>
 
 #include "../support/network.hpp"
 #include "../support/networks.hpp"
+#include "../support/processes.hpp"
 #include "../support/thread_world.hpp"
 
 using namespace tenet;
@@ -146,4 +148,136 @@ TEST_CASE("every strategy goes with every other policy", "[strategy]") {
   WithAll<DirectConvolution, MemoryBound<2'000>>::check(1e-3);
   WithAll<BFloat16>::check(3e-2);
   WithAll<MicroBatches<5>>::check(1e-3);
+}
+
+namespace {
+
+/// Three buckets; of two of them half is more than fits into the slots of a transport.
+struct Broad : Sequential<Linear<16, 256>, ReLU, Linear<256, 256>, Tanh, Linear<256, 256>, ReLU, Linear<256, 3>> {};
+using BroadBuckets = BucketBytes<1 << 18>;
+
+/// Counts what is sent in long messages, and of gradients from elsewhere, and is slow to read those of others.
+class WatchedTransport : public SharedMemoryTransport {
+ public:
+  inline static long lent = 0, copied = 0;  // floats
+
+  explicit WatchedTransport(SharedMemoryTransport transport) : SharedMemoryTransport(std::move(transport)) {}
+
+  /// Whether that is in memory that all ranks can read.
+  bool is_common(const float* data) const {
+    const long place = place_of(data);
+    return place >= 0 && place < 1L << 36;
+  }
+  void send(int to, const float* data, long floats, MessageLabel label) {
+    const std::string_view what = label.what;
+    if (floats > 1 << 15 && is_common(data)) lent += floats;
+    if (floats > 1 << 15 && !is_common(data) && (what == "bucket" || what == "gradients")) copied += floats;
+    SharedMemoryTransport::send(to, data, floats, label);
+  }
+  template <class Use>
+  void receive(int from, long floats, MessageLabel label, Use&& use) {
+    SharedMemoryTransport::receive(from, floats, label, [&](const float* part, long first, long count) {
+      wait_a_moment(floats);
+      use(part, first, count);
+    });
+  }
+  void receive_into(int from, float* to, long floats, MessageLabel label) {
+    receive(from, floats, label,
+            [to](const float* part, long first, long count) { std::copy_n(part, count, to + first); });
+  }
+
+ private:
+  /// The others could go on meanwhile.
+  void wait_a_moment(long floats) const {
+    if (floats > 1 << 15 && rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  }
+};
+struct Watched {
+  static WatchedTransport connect() { return WatchedTransport(SharedMemory::connect()); }
+};
+static_assert(SharesMemory<WatchedTransport> && SharesMemory<RecordedTransport<WatchedTransport>>);
+
+/// Without memory that ranks have in common.
+struct CopyingTransport : SharedMemoryTransport {
+  explicit CopyingTransport(SharedMemoryTransport transport) : SharedMemoryTransport(std::move(transport)) {}
+  float* memory(long) = delete;
+};
+struct Copying {
+  static CopyingTransport connect() { return CopyingTransport(SharedMemory::connect()); }
+};
+static_assert(!SharesMemory<CopyingTransport>);
+
+/// Losses, gradients and parameters of a rank's training.
+template <class World, class Inside, class... Policies>
+std::vector<float> trained(int rank) {
+  using Rank =
+      Trainer<Broad, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, Distributed<World, Inside>, BroadBuckets, Policies...>;
+  constexpr auto floats = static_cast<std::size_t>(Weights<Broad>::table.parameter_floats);
+  const network::Samples<Rank> samples(32);
+  Rank trainer{{.learning_rate = 0.05f, .momentum = 0.9f}, 0};
+  std::vector<float> result(trainer.gradients(), trainer.gradients() + floats);
+  if (std::count(result.begin(), result.end(), 0.0f) != static_cast<long>(floats))
+    fail("gradients", "before the first step", "zeros", "others");
+  for (int step = 0; step < 4; ++step)
+    result.push_back(trainer.step(samples.inputs.data() + 8 * rank * 16, samples.targets.data() + 8 * rank, 8).loss);
+  const float* const gradients = trainer.gradients();
+  Rank moved = std::move(trainer);
+  if (moved.gradients() != gradients || moved.gradient("0.weight").data() != gradients)
+    fail("gradients", "of a trainer that was moved", "where they were", "elsewhere");
+  result.insert(result.end(), gradients, gradients + floats);
+  result.insert(result.end(), moved.weights().parameters(), moved.weights().parameters() + floats);
+  return result;
+}
+
+/// Nothing of the gradients is copied to be sent, and ranks that are slow to read them have the bits of those that were
+/// sent a copy.
+template <class Inside, class... Policies>
+void check_gradients_are_lent(int ranks) {
+  auto found = processes::Job::collect(ranks, [](int rank) {
+    std::vector<float> result = trained<Watched, Inside, Policies...>(rank);
+    result.push_back(static_cast<float>(WatchedTransport::lent));
+    result.push_back(static_cast<float>(WatchedTransport::copied));
+    return result;
+  });
+  const auto expected =
+      processes::Job::collect(ranks, [](int rank) { return trained<Copying, Inside, Policies...>(rank); });
+  for (std::size_t rank = 0; rank < found.size(); ++rank) {
+    CAPTURE(ranks, rank);
+    REQUIRE(found[rank].size() == expected[rank].size() + 2);
+    CHECK(found[rank].back() == 0);
+    found[rank].pop_back();
+    CHECK(found[rank].back() > 0);
+    found[rank].pop_back();
+    CHECK(found[rank] == expected[rank]);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("processes send gradients from where they are computed", "[strategy]") {
+  check_gradients_are_lent<Single>(2);
+  check_gradients_are_lent<Single, MicroBatches<2>>(2);
+  check_gradients_are_lent<Single, Reproducible>(2);
+  check_gradients_are_lent<Single, Timeline<>>(2);  // by a transport within another one
+  check_gradients_are_lent<DataParallel<2>>(2);
+  check_gradients_are_lent<Single, ShardedOptimizer>(2);
+  check_gradients_are_lent<Single, ParameterServer<>>(2);
+}
+
+TEST_CASE("ranks that are threads compute gradients in memory of their network", "[strategy]") {
+  using Rank = Trainer<networks::WholeRows, CrossEntropy, Sgd, Features<16>, Distributed<ThreadWorld>>;
+  const network::Samples<Rank> samples(8);
+  std::vector<float> seen(2);
+  ranks::run_well(2, [&](ThreadTransport& transport) {
+    const float* gradients = nullptr;
+    {
+      const ThreadWorld::Joined joined(transport);
+      Rank trainer{{.learning_rate = 0.05f}, 0};
+      trainer.step(samples.inputs.data(), samples.targets.data(), 8);
+      gradients = trainer.gradients();
+      seen[static_cast<std::size_t>(transport.rank())] = gradients[0];
+    }
+    if (gradients[0] != seen[static_cast<std::size_t>(transport.rank())])
+      fail("gradients", "without their trainer", "as long as the network", "gone");
+  });
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tenet/comm/collectives.hpp>
+#include <tenet/core/buffer.hpp>
 
 /// Memory that ranks read and write together.
 namespace tenet {
@@ -25,5 +26,30 @@ float* common_memory(T& transport, long floats, MessageLabel label) {
   std::memcpy(&place, message, sizeof place);
   return transport.at(place);
 }
+
+/// Zeros of one rank, in memory that its transport sends from without a copy: where the ranks can have memory in
+/// common, there is room, and `are_sent`. Else in memory of the rank alone. They live as long as this and the
+/// transport.
+class OwnNumbers {
+ public:
+  template <Transport T>
+  OwnNumbers([[maybe_unused]] T& transport, long floats, [[maybe_unused]] bool are_sent = true) {
+    if constexpr (SharesMemory<T>) {
+      try {
+        if (are_sent) data_ = transport.memory(floats);
+      } catch (const Error&) {  // the shared memory of a container is small, as a rule: what is sent is copied then
+      }
+    }
+    if (data_ != nullptr) return;
+    alone_.grow(floats);
+    data_ = alone_.data();
+  }
+
+  float* data() const { return data_; }
+
+ private:
+  Buffer alone_;
+  float* data_ = nullptr;
+};
 
 }  // namespace tenet

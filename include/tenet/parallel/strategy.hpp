@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/comm/common_memory.hpp>
 #include <tenet/comm/recorded_transport.hpp>
 #include <tenet/exec/sparse_execution.hpp>
 #include <tenet/parallel/distributed_execution.hpp>
@@ -127,15 +128,39 @@ auto connect(Devices& devices) {
 template <class World, class Devices>
 using Connection = decltype(connect<World>(std::declval<Devices&>()));
 
-/// A training step that needs the transport as well as the devices.
+/// A training step that needs the transport as well as the devices. Gradients lie where they are sent from, and others
+/// may read them there: until a collective's `finish`, or a server's answer. A step ends behind these, or, where
+/// parameters come later, behind the results of all ranks: so the next backward pass finds nobody who still reads.
 template <class Program, class Policies>
-struct DistributedStep
-    : StepOfRank<Program, Policies, Connection<typename Policies::Strategy::World, typename Policies::Devices>>::type {
-  using Base = typename StepOfRank<Program, Policies,
-                                   Connection<typename Policies::Strategy::World, typename Policies::Devices>>::type;
-  explicit DistributedStep(typename Policies::Devices& devices)
-      : Base(devices, connect<typename Policies::Strategy::World>(devices)) {}
+class DistributedStep
+    : OwnNumbers,
+      public StepOfRank<Program, Policies,
+                        Connection<typename Policies::Strategy::World, typename Policies::Devices>>::type {
+ public:
+  using Devices = typename Policies::Devices;
+  using World = typename Policies::Strategy::World;
+  using Base = typename StepOfRank<Program, Policies, Connection<World, Devices>>::type;
+
+  explicit DistributedStep(Devices& devices) : DistributedStep(devices, connect<World>(devices)) {}
+
+  /// Memory for the gradients: `bind` is to be told of it.
+  float* own_gradients() const { return OwnNumbers::data(); }
+
+ private:
+  DistributedStep(Devices& devices, Connection<World, Devices> transport)
+      : OwnNumbers(transport, Program::slots.parameter_floats, Policies::Synchronisation::sends_buckets),
+        Base(devices, std::move(transport)) {}
 };
+
+/// Where the gradients of a training lie, if it has been made: where it sends them from. Else in a buffer of the
+/// caller's, which has room for all of them then.
+template <class Training>
+float* gradients_of([[maybe_unused]] const Training* training, Buffer& buffer, long floats) {
+  if constexpr (requires { training->own_gradients(); })
+    if (training != nullptr) return training->own_gradients();
+  buffer.grow(floats);
+  return buffer.data();
+}
 
 }  // namespace detail
 

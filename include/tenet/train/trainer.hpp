@@ -53,7 +53,7 @@ struct TrainerOf {
     [[no_unique_address]] typename Chosen::Timeline::Recording timeline;
     typename Chosen::Devices devices;
     Weights<Net> weights;
-    Buffer gradients{keeps_gradients ? Weights<Net>::table.parameter_floats : 0};
+    Buffer gradients;  // where the training has no place for them
     Buffer states{Chosen::has_states ? Optimizer::state_count * Weights<Net>::table.parameter_floats : 0};
     std::shared_ptr<void> training, evaluating, predicting;  // Execution<…>, compiled where it is run
     QueueLimits queue_limits{.tasks = 16};
@@ -211,8 +211,7 @@ struct TrainerOf {
   void save(const std::string& path) { state().weights.save(path); }
   void load(const std::string& path) { state().weights.load(path); }
 
-  /// Good until the next queued step, and with `ShardedOptimizer` until the next step: these change them at their own
-  /// time.
+  /// Good until the next queued step, or with `ShardedOptimizer` the next step: these change them at their own time.
   Weights<Net>& weights() { return state().weights; }
   Optimizer& optimizer() { return optimizer_; }
   /// The gradient of one parameter, by its name, as the last step found it. Of a sparse table it is written here, when
@@ -221,7 +220,7 @@ struct TrainerOf {
     static_assert(keeps_gradients, "gradient(name): UpdateInBackward keeps no gradients: leave that policy out");
     return Weights<Net>::part_of(collected_gradients(), name);
   }
-  /// All of them, one after the other as the parameters lie.
+  /// All of them, one after the other as the parameters lie. From the first step on those of a rank lie elsewhere.
   const float* gradients() {
     static_assert(keeps_gradients, "gradients(): UpdateInBackward keeps no gradients: leave that policy out");
     return collected_gradients();
@@ -260,10 +259,10 @@ struct TrainerOf {
  private:
   /// What steps change: waits for those that are queued, and for what they have left to come; throws if one has failed.
   State& state() const {
-    State& found = state_after_queue();
     if constexpr (Chosen::has_late_parameters)
-      if (found.training) static_cast<ExecutionOf<Training>*>(found.training.get())->complete();
-    return found;
+      if (auto& training = state_after_queue().training)
+        static_cast<ExecutionOf<Training>*>(training.get())->complete();
+    return state_after_queue();
   }
   State& state_after_queue() const {
     if (state_->queued != nullptr) state_->queued->synchronize();
@@ -327,7 +326,7 @@ struct TrainerOf {
         state.timeline.template add_program<Net, P, Chosen>(name_of_program<P>, std::is_same_v<P, Training>);
       auto made = std::make_shared<ExecutionOf<P>>(state.devices);
       made->bind(Arena::parameters, state.weights.parameters());
-      made->bind(Arena::gradients, state.gradients.data());
+      if constexpr (std::is_same_v<P, Training>) made->bind(Arena::gradients, gradients_of(state, made.get()));
       made->bind(Arena::buffers, state.weights.buffers());
       made->bind(Arena::states, state.states.data());
       kept = std::move(made);
@@ -338,10 +337,13 @@ struct TrainerOf {
   }
 
   const float* collected_gradients() {
-    State& found = state();
+    auto* const training = static_cast<ExecutionOf<Training>*>(state().training.get());
     if constexpr (Chosen::has_part_of_gradient || slot_table<Net>.table_count > 0)
-      if (found.training) static_cast<ExecutionOf<Training>*>(found.training.get())->collect_gradients();
-    return found.gradients.data();
+      if (training != nullptr) training->collect_gradients();
+    return gradients_of(*state_, training);
+  }
+  static float* gradients_of(State& state, const auto* training) {
+    return detail::gradients_of(training, state.gradients, keeps_gradients ? Weights<Net>::table.parameter_floats : 0);
   }
 
   template <class Running>
