@@ -97,8 +97,7 @@ TEST_CASE("servers on all ranks take longer than a ring, as all ranks send to th
 }
 
 TEST_CASE("numbers of ranks that cannot be are refused", "[collective_time]") {
-  CHECK(message_of([] { seconds_by_halving(6, 10, {}); }) ==
-        "seconds_by_halving: ranks; expected a power of two, found 6");
+  CHECK(message_of([] { seconds_by_halving(6, 10, {}); }) == "time_halving: ranks; expected a power of two, found 6");
   CHECK(message_of([] { seconds_by_servers(6, 7, 10, {}); }) ==
         "seconds_by_servers: servers; expected from 1 to the ranks, found 7");
 }

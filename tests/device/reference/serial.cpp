@@ -8,8 +8,8 @@
 
 using tenet::reference::Serial;
 
-// Nothing but the calling thread: no state, no scratch memory, no workers to be made.
-static_assert(std::is_empty_v<Serial> && std::default_initializable<Serial>);
+// Nothing but the calling thread, and the sums of those that train with it: no scratch memory, no workers to be made.
+static_assert(sizeof(Serial) == sizeof(tenet::WorkerSum) && std::default_initializable<Serial>);
 static_assert(!std::is_constructible_v<Serial, int>);
 
 TEST_CASE("the reference executor keeps nothing between kernels", "[reference]") {
