@@ -75,6 +75,7 @@ struct NetworkProgram {
 /// that the network's operations are compiled once for both.
 template <class Net, class Input, class Kernels, class Within = typename Tracer<Kernels>::WithoutGradient>
 struct InferenceProgram : detail::NetworkProgram<Net, Input, Kernels> {
+  static constexpr const char* name = "inference";
   using Base = detail::NetworkProgram<Net, Input, Kernels>;
   using Output = detail::OutputOf<Net, Input, Within>;
   template <class Other>
@@ -101,6 +102,7 @@ struct InferenceProgram : detail::NetworkProgram<Net, Input, Kernels> {
 /// it is traced.
 template <class Net, class Loss, class Input, class Kernels>
 struct EvaluationProgram : detail::NetworkProgram<Net, Input, Kernels> {
+  static constexpr const char* name = "evaluation";
   using Base = detail::NetworkProgram<Net, Input, Kernels>;
   using Context = typename Base::Context;
   using Output = detail::OutputOf<Net, Input, Context>;
@@ -122,6 +124,7 @@ struct EvaluationProgram : detail::NetworkProgram<Net, Input, Kernels> {
 template <class Net, class Loss, class Optimizer, class Input, class Kernels, class Update = UpdateAfterBackward,
           class Memory = MemoryUnbounded>
 struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
+  static constexpr const char* name = "training";
   using Base = detail::NetworkProgram<Net, Input, Kernels>;
   using Context = typename Base::Context;
   using Output = detail::OutputOf<Net, Input, Context>;

@@ -315,15 +315,11 @@ struct TrainerOf {
   }
 
   template <class P>
-  static constexpr const char* name_of_program = std::is_same_v<P, Training>     ? "training"
-                                                 : std::is_same_v<P, Evaluating> ? "evaluation"
-                                                                                 : "inference";
-  template <class P>
   static ExecutionOf<P>& prepared(State& state, std::shared_ptr<void> State::*member) {
     std::shared_ptr<void>& kept = state.*member;
     if (!kept) {
       if constexpr (records)
-        state.timeline.template add_program<Net, P, Chosen>(name_of_program<P>, std::is_same_v<P, Training>);
+        state.timeline.template add_program<Net, P, Chosen>(P::Definition::name, std::is_same_v<P, Training>);
       auto made = std::make_shared<ExecutionOf<P>>(state.devices);
       made->bind(Arena::parameters, state.weights.parameters());
       if constexpr (std::is_same_v<P, Training>) made->bind(Arena::gradients, gradients_of(state, made.get()));

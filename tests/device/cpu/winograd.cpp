@@ -62,7 +62,7 @@ TEST_CASE("Winograd convolutions transform packed weights where they use them", 
 }
 
 TEST_CASE("Winograd gradients by the input agree with the reference", "[cpu][winograd]") {
-  convolutions::for_each(convolutions::by_winograd, {1, 3, 17}, [](const Conv2dGeometry& g, int batch) {
+  const auto check = [](const Conv2dGeometry& g, int batch, bool at_once) {
     const auto upstream = random_floats(batch * g.result_size(), 1), weight = random_floats(g.weight_size(), 2);
     const double error = convolutions::relative_error(
         batch * g.input_size(),
@@ -71,7 +71,7 @@ TEST_CASE("Winograd gradients by the input agree with the reference", "[cpu][win
         },
         [&](Workers& workers, float* to) {
           const Conv2dGeometry exchanged = tenet::cpu::exchanged(g);
-          if (batch == 3) {
+          if (at_once) {
             run_winograd_conv2d_at_once(workers, exchanged, batch, upstream.data(), weight.data(), to, true);
             return;
           }
@@ -79,24 +79,11 @@ TEST_CASE("Winograd gradients by the input agree with the reference", "[cpu][win
           run_winograd_conv2d(workers, exchanged, batch, upstream.data(), transformed.data(), to);
         });
     CHECK(error < 1e-5);
-  });
-}
-
-TEST_CASE("Winograd weights are transformed where they are used, also exchanged", "[cpu][winograd]") {
+  };
+  convolutions::for_each(convolutions::by_winograd, {1, 3, 17},
+                         [&](const Conv2dGeometry& g, int batch) { check(g, batch, batch == 3); });
   constexpr Conv2dGeometry shapes[] = {{130, 4, 4, 144, 3, 3, 1, 1}, {33, 5, 6, 70, 3, 3, 1, 1}};  // panels, a rest
-  convolutions::for_each(shapes, {1, 7, 25}, [](const Conv2dGeometry& g, int batch) {
-    const auto upstream = random_floats(batch * g.result_size(), 1), weight = random_floats(g.weight_size(), 2);
-    const double error = convolutions::relative_error(
-        batch * g.input_size(),
-        [&](auto& executor, float* to) {
-          run_conv2d_input_gradient(executor, g, batch, upstream.data(), weight.data(), to);
-        },
-        [&](Workers& workers, float* to) {
-          run_winograd_conv2d_at_once(workers, tenet::cpu::exchanged(g), batch, upstream.data(), weight.data(), to,
-                                      true);
-        });
-    CHECK(error < 1e-5);
-  });
+  convolutions::for_each(shapes, {1, 7, 25}, [&](const Conv2dGeometry& g, int batch) { check(g, batch, true); });
 }
 
 TEST_CASE("Winograd epilogues cover the result once", "[cpu][winograd]") {
