@@ -233,15 +233,16 @@ struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
   }
   template <class Emit>
   using UpdateOne = void (*)(Context&, const Emit&, int, int, int);
+  template <class Emit, std::size_t Slot>
+  static constexpr UpdateOne<Emit> update_of() {
+    constexpr const SlotInfo& slot = Base::slots.slots[Slot];
+    if constexpr (slot.kind == SlotKind::parameter) return &update_one<TypeOf<*slot.type>, Emit>;
+    return nullptr;
+  }
   /// For each slot its parameter's update, null where there is none: slots are chosen while the graph is traced.
   template <class Emit>
   static constexpr auto update_of_slot = []<std::size_t... S>(std::index_sequence<S...>) {
-    constexpr auto of = []<std::size_t Slot>() -> UpdateOne<Emit> {
-      constexpr const SlotInfo& slot = Base::slots.slots[Slot];
-      if constexpr (slot.kind == SlotKind::parameter) return &update_one<TypeOf<*slot.type>, Emit>;
-      return nullptr;
-    };
-    return std::array<UpdateOne<Emit>, sizeof...(S)>{of.template operator()<S>()...};
+    return std::array<UpdateOne<Emit>, sizeof...(S)>{update_of<Emit, S>()...};
   }(std::make_index_sequence<static_cast<std::size_t>(Base::slots.count)>{});
 };
 

@@ -333,10 +333,14 @@ struct TrainerOf {
   }
 
   const float* collected_gradients() {
-    auto* const training = static_cast<ExecutionOf<Training>*>(state().training.get());
-    if constexpr (Chosen::has_part_of_gradient || slot_table<Net>.table_count > 0)
-      if (training != nullptr) training->collect_gradients();
-    return gradients_of(*state_, training);
+    if constexpr (keeps_gradients) {
+      auto* const training = static_cast<ExecutionOf<Training>*>(state().training.get());
+      if constexpr (Chosen::has_part_of_gradient || slot_table<Net>.table_count > 0)
+        if (training != nullptr) training->collect_gradients();
+      return gradients_of(*state_, training);
+    } else {
+      return nullptr;  // The caller's assertion has failed: no execution is instantiated behind it.
+    }
   }
   static float* gradients_of(State& state, const auto* training) {
     return detail::gradients_of(training, state.gradients, keeps_gradients ? Weights<Net>::table.parameter_floats : 0);
