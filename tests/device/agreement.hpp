@@ -6,26 +6,9 @@
 #include <cstring>
 #include <vector>
 
-#include "tenet/core/random.hpp"
+#include "random_numbers.hpp"
 #include "tenet/device/cpu/workers.hpp"
 #include "tenet/device/reference/serial.hpp"
-
-/// Uniform floats in [-1, 1), the same for one seed.
-inline std::vector<float> random_floats(long size, int seed) {
-  tenet::Random random(static_cast<std::uint64_t>(seed));
-  std::vector<float> result(static_cast<std::size_t>(size));
-  for (float& value : result) value = random.uniform(-1, 1);
-  return result;
-}
-
-/// Uniform integers in [low, high).
-inline std::vector<std::int32_t> random_integers(long size, int low, int high, int seed) {
-  tenet::Random random(static_cast<std::uint64_t>(seed));
-  std::vector<std::int32_t> result(static_cast<std::size_t>(size));
-  for (std::int32_t& value : result)
-    value = low + static_cast<int>(random.below(static_cast<std::uint32_t>(high - low)));
-  return result;
-}
 
 /// The executors of every test: pools of 1, 2 and 3 workers.
 inline tenet::cpu::Workers& pool(int threads) {

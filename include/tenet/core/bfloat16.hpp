@@ -11,12 +11,14 @@ struct bfloat16 {
   std::uint16_t bits = 0;
 
   bfloat16() = default;
-  explicit constexpr bfloat16(float value) : bits(rounded(value)) {}
-  constexpr operator float() const { return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16); }
+  TENET_HOST_DEVICE explicit constexpr bfloat16(float value) : bits(rounded(value)) {}
+  TENET_HOST_DEVICE constexpr operator float() const {
+    return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
+  }
 
  private:
   /// Half of the last place is added, a little less where the number is even; NaN would become a number.
-  static constexpr std::uint16_t rounded(float value) {
+  TENET_HOST_DEVICE static constexpr std::uint16_t rounded(float value) {
     const auto whole = __builtin_bit_cast(std::uint32_t, value);
     if (value != value) return static_cast<std::uint16_t>(whole >> 16 | 0x40);
     return static_cast<std::uint16_t>((whole + 0x7fff + (whole >> 16 & 1)) >> 16);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <tenet/core/host_device.hpp>
 
 namespace tenet {
 
@@ -24,7 +25,7 @@ constexpr std::array<std::uint32_t, 4> philox(std::uint64_t counter, std::uint64
 }
 
 /// The float in [0, 1) that a random word stands for: its upper 24 bits.
-constexpr float unit_float(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
+TENET_HOST_DEVICE constexpr float unit_float(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 
 /// Random numbers from Philox: a seed and a stream give the same integers and uniform floats on every platform.
 /// Streams of one seed are independent of each other.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <tenet/core/host_device.hpp>
 
 /// The one abstraction over vector registers: a raw vector type, and free functions overloaded for it and for `float`,
 /// so that an element-wise expression is written once as a template over T in {float, Vector}.
@@ -29,7 +30,7 @@ inline T broadcast(float value) {  // not constexpr for vectors: nvcc 13 crashes
   return value - T{};              // not value + T{}: -0 + 0 is 0, -0 - 0 is -0
 }
 template <>
-constexpr float broadcast<float>(float value) {
+TENET_HOST_DEVICE constexpr float broadcast<float>(float value) {
   return value;
 }
 
@@ -74,23 +75,23 @@ inline VectorMask first_lanes(int count) {
 }
 
 /// Per lane: mask ? if_true : if_false.
-constexpr float select(bool mask, float if_true, float if_false) { return mask ? if_true : if_false; }
+TENET_HOST_DEVICE constexpr float select(bool mask, float if_true, float if_false) { return mask ? if_true : if_false; }
 inline Vector select(VectorMask mask, Vector if_true, Vector if_false) { return mask ? if_true : if_false; }
 
 /// Per lane the larger one; NaN if either is NaN.
-constexpr float maximum(float a, float b) { return a > b || a != a ? a : b; }
+TENET_HOST_DEVICE constexpr float maximum(float a, float b) { return a > b || a != a ? a : b; }
 inline Vector maximum(Vector a, Vector b) { return select((a > b) | (a != a), a, b); }
 
 /// Per lane the smaller one; NaN if either is NaN.
-constexpr float minimum(float a, float b) { return a < b || a != a ? a : b; }
+TENET_HOST_DEVICE constexpr float minimum(float a, float b) { return a < b || a != a ? a : b; }
 inline Vector minimum(Vector a, Vector b) { return select((a < b) | (a != a), a, b); }
 
 /// Absolute value (clears the sign bit).
-constexpr float abs(float x) { return __builtin_fabsf(x); }
+TENET_HOST_DEVICE constexpr float abs(float x) { return __builtin_fabsf(x); }
 inline Vector abs(Vector x) { return (Vector)((VectorMask)x & 0x7fffffff); }
 
 /// Square root, correctly rounded.
-inline float sqrt(float x) { return std::sqrt(x); }
+TENET_HOST_DEVICE inline float sqrt(float x) { return std::sqrt(x); }
 inline Vector sqrt(Vector x) {
 #if defined(__AVX512F__)  // the instruction itself: <immintrin.h> would cost every includer 0.3 s
   asm("vsqrtps %1, %0" : "=v"(x) : "v"(x));

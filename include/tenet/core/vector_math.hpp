@@ -25,7 +25,7 @@ inline VectorMask as_bits(Vector x) { return (VectorMask)x; }
 }  // namespace detail
 
 /// e^x; 1.1 ulp, denormal results included; 0 below -104, infinite above 88.73.
-inline float exp(float x) { return std::exp(x); }
+TENET_HOST_DEVICE inline float exp(float x) { return std::exp(x); }
 inline Vector exp(Vector x) {
   x = select(x > 89.0f, broadcast<Vector>(89.0f), x);  // NaN passes both selections
   x = select(x < -104.0f, broadcast<Vector>(-104.0f), x);
@@ -54,7 +54,7 @@ inline Vector exp_of_negative(Vector x) {
 }
 
 /// Natural logarithm; 0.9 ulp, denormal arguments included; -infinity at 0, NaN below.
-inline float log(float x) { return std::log(x); }
+TENET_HOST_DEVICE inline float log(float x) { return std::log(x); }
 inline Vector log(Vector x) {
   const VectorMask denormal = x < 0x1p-126f;
   const VectorMask bits = detail::as_bits(select(denormal, x * 0x1p23f, x));
@@ -74,7 +74,7 @@ inline Vector log(Vector x) {
 }
 
 /// Hyperbolic tangent; 1.4 ulp.
-inline float tanh(float x) { return std::tanh(x); }
+TENET_HOST_DEVICE inline float tanh(float x) { return std::tanh(x); }
 inline Vector tanh(Vector x) {
   const Vector square = x * x;
   const Vector small =
@@ -87,7 +87,7 @@ inline Vector tanh(Vector x) {
 }
 
 /// The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x; 1.3 ulp.
-inline float erf(float x) { return std::erf(x); }
+TENET_HOST_DEVICE inline float erf(float x) { return std::erf(x); }
 inline Vector erf(Vector x) {
   const Vector square = x * x;
   const Vector small = x * detail::polynomial(square, 7.875875063e-5f, -0.0008016864287f, 0.005189087423f,
@@ -103,7 +103,7 @@ inline Vector erf(Vector x) {
 }
 
 /// P(X <= x) of a normal X, (1 + erf(x / sqrt 2)) / 2; within 3e-7, and exactly 0 below -5.7 and 1 above 5.7.
-inline float normal_probability(float x) { return 0.5f * (1.0f + std::erf(0.70710678f * x)); }
+TENET_HOST_DEVICE inline float normal_probability(float x) { return 0.5f * (1.0f + std::erf(0.70710678f * x)); }
 inline Vector normal_probability(Vector x) {
   // 1/2 + x·p(x^2) / q(x^2), with the least largest error up to 5.4; beyond it grows past the bounds.
   const Vector whole = x * x;
@@ -118,7 +118,9 @@ inline Vector normal_probability(Vector x) {
 }
 
 /// The derivative of x·P(X <= x): P(X <= x) + x·density(x); within 3e-7.
-inline float gelu_slope(float x) { return normal_probability(x) + x * 0.39894228f * std::exp(-0.5f * x * x); }
+TENET_HOST_DEVICE inline float gelu_slope(float x) {
+  return normal_probability(x) + x * 0.39894228f * std::exp(-0.5f * x * x);
+}
 inline Vector gelu_slope(Vector x) {
   x = select(x > 6.0f, broadcast<Vector>(6.0f), x);
   x = select(x < -6.0f, broadcast<Vector>(-6.0f), x);
@@ -131,16 +133,16 @@ inline Vector gelu_slope(Vector x) {
 }
 
 /// 1 / (1 + e^-x); 2.5 ulp above -87.3, 0 below -88.73.
-inline float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+TENET_HOST_DEVICE inline float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 inline Vector sigmoid(Vector x) { return 1.0f / (1.0f + exp(-x)); }
 
 /// 1 / sqrt(x), from the correctly rounded square root; 1.5 ulp.
-inline float rsqrt(float x) { return 1.0f / sqrt(x); }
+TENET_HOST_DEVICE inline float rsqrt(float x) { return 1.0f / sqrt(x); }
 inline Vector rsqrt(Vector x) { return 1.0f / sqrt(x); }
 
 /// base^exponent for base >= 0; as a vector e^(exponent log(base)), whose relative error grows as |exponent log(base)|
 /// times 6e-8.
-inline float pow(float base, float exponent) { return std::pow(base, exponent); }
+TENET_HOST_DEVICE inline float pow(float base, float exponent) { return std::pow(base, exponent); }
 inline Vector pow(Vector base, Vector exponent) {
   return select(exponent == 0.0f, broadcast<Vector>(1.0f), exp(exponent * log(base)));
 }

@@ -3,8 +3,10 @@
 #include <cstring>
 #include <memory>
 #include <tenet/core/buffer.hpp>
+#include <tenet/device/own_memory.hpp>
 #include <tenet/exec/one_sample.hpp>
 #include <tenet/exec/program.hpp>
+#include <utility>
 
 namespace tenet {
 
@@ -12,7 +14,9 @@ namespace tenet {
 template <class Device, class Kernels = typename Device::Kernels>
 [[gnu::noinline]] auto make_executor(int threads = Device::threads()) {
   using Executor = typename Kernels::Executor;
-  if constexpr (std::is_constructible_v<Executor, int>)
+  if constexpr (HasOwnMemory<Executor>)
+    return std::make_unique<Executor>(Device::index);
+  else if constexpr (std::is_constructible_v<Executor, int>)
     return std::make_unique<Executor>(threads);
   else
     return std::make_unique<Executor>();
@@ -85,10 +89,11 @@ template <class Program, class OneSample>
 class Execution {
  public:
   using Kernels = typename Program::Kernels;
+  using Executor = typename Kernels::Executor;
 
-  explicit Execution(typename Kernels::Executor& executor) : executor_(&executor) {
+  explicit Execution(Executor& executor) : executor_(&executor) {
     if constexpr (has_one_sample()) one_sample_ = std::make_shared<detail::OneSampleExecution<Program>>(executor);
-    fixed_.grow(Program::fixed_floats);
+    fixed_.grow(executor, Program::fixed_floats, "values without a batch");
     numbers_.grow(static_cast<long>(Program::numbers.size()));
     if constexpr (requires { executor.reserve_scratch(Program::lowered.scratch); })
       executor.reserve_scratch(Program::lowered.scratch);
@@ -97,6 +102,10 @@ class Execution {
     });
     arenas_[Arena::fixed] = fixed_.data();
     arenas_[Arena::numbers] = numbers_.data();
+    if constexpr (HasOwnMemory<Executor>) {
+      numbers_there_.grow(executor, numbers_.size(), "the numbers of a program");
+      arenas_[Arena::numbers] = numbers_there_.data();
+    }
     if constexpr (batch_is_known<typename Kernels::Arguments>)
       prepare(Kernels::Arguments::batch, Kernels::Arguments::batch);
   }
@@ -156,6 +165,9 @@ class Execution {
   /// The same for a worker with `batch` of the samples, perhaps none, that all workers have.
   void begin(int batch, long samples_of_all) {
     if (batch != arenas_.batch || samples_of_all != samples_of_all_) prepare(batch, samples_of_all);
+    if constexpr (HasOwnMemory<Executor>)
+      if (std::exchange(numbers_are_new_, false))
+        executor_->copy_in(numbers_there_.data(), numbers_.data(), numbers_.size() * 4);
     if constexpr (Program::lowered.prepared_steps > 0) {
       if (!is_prepared_) run_steps(0, Program::lowered.prepared_steps);
       is_prepared_ = true;
@@ -167,7 +179,7 @@ class Execution {
     run_steps(*executor_, first, last);
   }
   /// By another executor, which may do so while others run steps that do not depend on these.
-  void run_steps(typename Kernels::Executor& executor, int first, int last) const {
+  void run_steps(Executor& executor, int first, int last) const {
     StepRunner<Kernels>::run(executor, arenas_, step_tables<Program>(first, last));
   }
 
@@ -221,7 +233,7 @@ class Execution {
   auto& one_sample() const { return *static_cast<detail::OneSampleExecution<Program>*>(one_sample_.get()); }
 
   void prepare(int batch, long samples_of_all) {
-    per_sample_.grow(Program::per_sample_floats * batch);
+    per_sample_.grow(*executor_, Program::per_sample_floats * batch, "the activations of a batch");
     arenas_.batch = batch;
     samples_of_all_ = samples_of_all;
     arenas_[Arena::per_sample] = per_sample_.data();
@@ -243,16 +255,19 @@ class Execution {
 
   template <class Function>
   void for_each_number(Function function) {
+    numbers_are_new_ = true;
     int at = 0;
     for (const NumberEntry& entry : Program::numbers) function(entry, numbers_.data()[at++]);
   }
 
-  typename Kernels::Executor* executor_;
-  Buffer per_sample_, fixed_, numbers_;
+  Executor* executor_;
+  DeviceBuffer<Executor> per_sample_, fixed_;
+  Buffer numbers_;
+  DeviceBuffer<Executor> numbers_there_;  // on a device with a memory of its own
   Arenas arenas_{};
   long samples_of_all_ = 0;
   std::uint64_t version_ = 0;
-  bool ran_one_sample_ = false, is_prepared_ = false;
+  bool ran_one_sample_ = false, is_prepared_ = false, numbers_are_new_ = true;
   /// The program for a batch of one. Without its type, so that whoever only names an execution does not compile it.
   std::shared_ptr<void> one_sample_;
 };

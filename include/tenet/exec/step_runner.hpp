@@ -53,12 +53,12 @@ class StepRunner {
   }
 
   static void run_step(Executor& executor, const Arenas& arenas, const Tables& tables, const Step<Kernels>& step) {
-    ElementArguments arguments;
+    ElementArguments arguments, behind;
+    if constexpr (HasOwnMemory<Executor>) arguments.executor = behind.executor = &executor;
     if (step.kind == Kind::element) {
       const ElementRange range = prepare(tables.calls[step.region], arenas, tables, arguments);
       return run_element(executor, range, arguments);
     }
-    ElementArguments behind;
     RegionEpilogue region{};
     Epilogue epilogue;
     if (step.epilogue >= 0) {

@@ -2,6 +2,7 @@
 
 #include <tenet/comm/common_memory.hpp>
 #include <tenet/comm/recorded_transport.hpp>
+#include <tenet/exec/resident_execution.hpp>
 #include <tenet/exec/sparse_execution.hpp>
 #include <tenet/parallel/distributed_execution.hpp>
 #include <tenet/parallel/hierarchical_execution.hpp>
@@ -22,6 +23,11 @@ template <class Program, class OneSample>
 struct StepOfOne<Program, OneSample> {
   using type = SparseExecution<Program>;
 };
+template <class Program, class OneSample>
+  requires HasOwnMemory<typename Program::Kernels::Executor>
+struct StepOfOne<Program, OneSample> {
+  using type = ResidentExecution<Program>;
+};
 
 }  // namespace detail
 
@@ -30,7 +36,8 @@ struct Single {
   static constexpr int replicas = 1;
   using Synchronisation = void;
   template <class Device, class Kernels>
-  using Devices = OneDevice<Device, Kernels>;
+  using Devices = std::conditional_t<HasOwnMemory<typename Kernels::Executor>, ResidentDevice<Device, Kernels>,
+                                     OneDevice<Device, Kernels>>;
   template <class Definition>
   using DefinitionOf = Definition;
   template <class Program, class Policies>

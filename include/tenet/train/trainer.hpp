@@ -36,6 +36,7 @@ struct TrainerOf {
   using TargetElement = typename Target::Element;
   static constexpr bool keeps_gradients = Chosen::Update::keeps_gradients;
   static constexpr bool records = Chosen::records;
+  static constexpr bool has_own_memory = HasOwnMemory<typename Kernels::Executor>;
 
   // An aggregate of the optimizer and the seed, Trainer<…>{{.learning_rate = 0.1f}, 1}: so the compiler names a setting
   // that is misspelt, where a constructor would only not match.
@@ -54,7 +55,8 @@ struct TrainerOf {
     typename Chosen::Devices devices;
     Weights<Net> weights;
     Buffer gradients;  // where the training has no place for them
-    Buffer states{Chosen::has_states ? Optimizer::state_count * Weights<Net>::table.parameter_floats : 0};
+    Buffer states{Chosen::has_states && !has_own_memory ? Optimizer::state_count * Weights<Net>::table.parameter_floats
+                                                        : 0};
     std::shared_ptr<void> training, evaluating, predicting;  // Execution<…>, compiled where it is run
     QueueLimits queue_limits{.tasks = 16};
     std::unique_ptr<QueuedSteps> queued;  // last: its steps run before the rest ends
@@ -288,6 +290,7 @@ struct TrainerOf {
                           state.seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(state.weights.steps()));
     give(execution, inputs, targets);
     execution.run(batch);
+    if constexpr (has_own_memory) state.devices.arenas().has_changed(state.weights.version());
     return result_of(execution);
   }
 
@@ -325,6 +328,10 @@ struct TrainerOf {
       if constexpr (std::is_same_v<P, Training>) made->bind(Arena::gradients, gradients_of(state, made.get()));
       made->bind(Arena::buffers, state.weights.buffers());
       made->bind(Arena::states, state.states.data());
+      if constexpr (has_own_memory)
+        state.weights.kept_by(&state.devices.arenas(), [](void* arenas) {
+          static_cast<ResidentArenas<typename Kernels::Executor>*>(arenas)->bring_back();
+        });
       kept = std::move(made);
     }
     auto& execution = *static_cast<ExecutionOf<P>*>(kept.get());
@@ -335,7 +342,7 @@ struct TrainerOf {
   const float* collected_gradients() {
     if constexpr (keeps_gradients) {
       auto* const training = static_cast<ExecutionOf<Training>*>(state().training.get());
-      if constexpr (Chosen::has_part_of_gradient || slot_table<Net>.table_count > 0)
+      if constexpr (has_own_memory || Chosen::has_part_of_gradient || slot_table<Net>.table_count > 0)
         if (training != nullptr) training->collect_gradients();
       return gradients_of(*state_, training);
     } else {

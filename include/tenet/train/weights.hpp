@@ -29,6 +29,7 @@ class Weights {
   }
 
   void initialize(std::uint64_t seed) {
+    fetch();  // what is not newer is not brought again
     changed();
     steps_ = 0;
     for (int i = 0; i < table.count; ++i) {
@@ -39,10 +40,12 @@ class Weights {
   }
 
   float* parameters() {
+    fetch();
     changed();
     return parameters_.data();
   }
   float* buffers() {
+    fetch();
     changed();
     return buffers_.data();
   }
@@ -55,8 +58,16 @@ class Weights {
   std::uint64_t version() const { return version_; }
   void changed() { ++version_; }
 
+  /// Newer values may lie elsewhere, as in a device's memory: bring(keeper) brings them before anybody reads or writes
+  /// these.
+  void kept_by(void* keeper, void (*bring)(void* keeper)) {
+    keeper_ = keeper;
+    bring_ = bring;
+  }
+
   /// The numbers of one parameter or buffer, by its name in `state_dict`; throws `Error` if there is none.
   std::span<float> operator[](const std::string& name) {
+    fetch();
     changed();
     const SlotInfo& slot = slot_of(name);
     return {data(slot), static_cast<std::size_t>(slot.type->size())};
@@ -85,6 +96,7 @@ class Weights {
 
   /// Writes all of them to a safetensors file, under the names that PyTorch would give them.
   void save(const std::string& path) {
+    fetch();
     std::vector<NamedTensor> tensors;
     for (const Entry& entry : entries()) {
       if (entry.slot->kind == SlotKind::counter)
@@ -122,6 +134,7 @@ class Weights {
       if (!known)
         fail(where, "a tensor that the network has not", "the network's parameters only", "'" + tensor.name + "'");
     }
+    fetch();
     changed();
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (found[i] == nullptr) continue;
@@ -160,6 +173,10 @@ class Weights {
     return result + ")";
   }
 
+  void fetch() {
+    if (bring_ != nullptr) bring_(keeper_);
+  }
+
   float* data(const SlotInfo& slot) {
     return (slot.kind == SlotKind::parameter ? parameters_ : buffers_).data() + slot.offset;
   }
@@ -167,6 +184,8 @@ class Weights {
   Buffer parameters_, buffers_;
   std::int64_t steps_ = 0;
   std::uint64_t version_ = 0;
+  void* keeper_ = nullptr;
+  void (*bring_)(void*) = nullptr;
 };
 
 }  // namespace tenet

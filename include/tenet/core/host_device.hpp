@@ -1,0 +1,9 @@
+#pragma once
+
+/// In front of functions that run inside CUDA kernels, too: nothing for compilers that know the processor only.
+/// `constexpr` functions need it not, they are compiled for both by nvcc's --expt-relaxed-constexpr.
+#if defined(__CUDACC__)
+#define TENET_HOST_DEVICE __host__ __device__
+#else
+#define TENET_HOST_DEVICE
+#endif

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <tenet/device/arguments.hpp>
+#include <tenet/device/cuda/element.hpp>
+#include <tenet/device/cuda/launch.hpp>
+#include <tenet/device/cuda/matmul.hpp>
+
+namespace tenet {
+
+/// The kernels of a GPU, started by an executor: that of a GPU, or one that runs them on the host (to prove them).
+template <class Executor_>
+struct CudaKernels {
+  using Lane = float;
+  using Executor = Executor_;
+  using Arguments = KernelArguments;
+  using Kernel = void (*)(Executor&, const Arguments&);
+
+  template <Role role, Wiring wiring, auto... functions>
+  static constexpr ElementRange element_range = &gpu::element_range<Executor, role, wiring, functions...>;
+
+  static constexpr const char* name = "cuda";
+};
+
+/// GPU number Index of this machine. Files that use it are compiled as CUDA C++ (nvcc, ".cu").
+template <int Index = 0>
+struct Cuda {
+  static_assert(Index >= 0, "Cuda<index>: the GPU's number, from 0");
+  using Kernels = CudaKernels<gpu::Stream>;
+  static constexpr int index = Index;
+  static constexpr int threads() { return 1; }
+};
+
+}  // namespace tenet

@@ -1,0 +1,178 @@
+#pragma once
+
+#include <cublasLt.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tenet/core/geometry.hpp>
+#include <tenet/device/cuda/stream.hpp>
+#include <tenet/device/cuda/team.hpp>
+#include <tenet/device/epilogue.hpp>
+
+/// Products of matrices: cuBLASLt's on a GPU.
+namespace tenet::gpu {
+
+inline void check(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS) fail("Cuda", what, "success", cublasLtGetStatusString(status));
+}
+
+/// cuBLASLt's products, each planned when it is met first.
+class Products {
+ public:
+  Products() { check(cublasLtCreate(&handle_), "starting cuBLASLt"); }
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
+  ~Products() {
+    plans_.clear();
+    cublasLtDestroy(handle_);
+  }
+
+  /// result = op(lhs) · op(rhs) for each of `g.count`, added to what is there if `adds`.
+  void multiply(Stream& stream, const MatmulGeometry& g, const float* lhs, const float* rhs, float* result, bool adds) {
+    const Plan& plan = planned(g, adds, {alignment(lhs), alignment(rhs), alignment(result)});
+    const float one = 1, kept = adds ? 1.0f : 0.0f;
+    // A row-major matrix is the transpose of a column-major one: the library is asked for resultᵀ = op(rhs)ᵀ ·
+    // op(lhs)ᵀ.
+    check(
+        cublasLtMatmul(handle_, plan.operation, &one, rhs, plan.rhs, lhs, plan.lhs, &kept, result, plan.result, result,
+                       plan.result, &plan.algorithm, stream.workspace(), Stream::workspace_bytes, stream.get()),
+        "starting a product of matrices");
+  }
+
+ private:
+  struct Plan {
+    cublasLtMatmulDesc_t operation = nullptr;
+    cublasLtMatrixLayout_t lhs = nullptr, rhs = nullptr, result = nullptr;
+    cublasLtMatmulAlgo_t algorithm{};
+
+    Plan() = default;
+    Plan(const Plan&) = delete;
+    Plan& operator=(const Plan&) = delete;
+    ~Plan() {
+      for (cublasLtMatrixLayout_t layout : {lhs, rhs, result})
+        if (layout != nullptr) cublasLtMatrixLayoutDestroy(layout);
+      if (operation != nullptr) cublasLtMatmulDescDestroy(operation);
+    }
+  };
+  using Alignments = std::array<long, 3>;  ///< of lhs, rhs and result, in bytes
+  using Key = std::array<long, 12>;
+
+  static long alignment(const void* data) {
+    const auto address = reinterpret_cast<std::uintptr_t>(data) | 256;
+    return static_cast<long>(address & ~(address - 1));  // the lowest bit that is set
+  }
+
+  static cublasLtMatrixLayout_t layout(long rows, long columns, long count, long step) {
+    cublasLtMatrixLayout_t made = nullptr;
+    check(cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<std::uint64_t>(columns),
+                                     static_cast<std::uint64_t>(rows), columns),
+          "describing a matrix");
+    const auto matrices = static_cast<std::int32_t>(count);
+    const std::int64_t apart = step;
+    cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &matrices, sizeof matrices);
+    cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart);
+    return made;
+  }
+
+  const Plan& planned(const MatmulGeometry& g, bool adds, const Alignments& aligned) {
+    const Key key{g.count,    g.rows,     g.columns, g.inner,    g.transpose_lhs, g.transpose_rhs,
+                  g.lhs_step, g.rhs_step, adds,      aligned[0], aligned[1],      aligned[2]};
+    const auto [found, is_new] = plans_.try_emplace(key);
+    if (!is_new) return found->second;
+    try {
+      plan(g, aligned, found->second);
+    } catch (...) {
+      plans_.erase(found);
+      throw;
+    }
+    return found->second;
+  }
+
+  void plan(const MatmulGeometry& g, const Alignments& aligned, Plan& made) {
+    check(cublasLtMatmulDescCreate(&made.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing a product");
+    const cublasOperation_t of_rhs = g.transpose_rhs ? CUBLAS_OP_T : CUBLAS_OP_N,
+                            of_lhs = g.transpose_lhs ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasLtMatmulDescSetAttribute(made.operation, CUBLASLT_MATMUL_DESC_TRANSA, &of_rhs, sizeof of_rhs);
+    cublasLtMatmulDescSetAttribute(made.operation, CUBLASLT_MATMUL_DESC_TRANSB, &of_lhs, sizeof of_lhs);
+    made.lhs =
+        g.transpose_lhs ? layout(g.inner, g.rows, g.count, g.lhs_step) : layout(g.rows, g.inner, g.count, g.lhs_step);
+    made.rhs = g.transpose_rhs ? layout(g.columns, g.inner, g.count, g.rhs_step)
+                               : layout(g.inner, g.columns, g.count, g.rhs_step);
+    made.result = layout(g.rows, g.columns, g.count, g.rows * g.columns);
+
+    cublasLtMatmulPreference_t preference = nullptr;
+    check(cublasLtMatmulPreferenceCreate(&preference), "choosing a product's algorithm");
+    const auto workspace = static_cast<std::uint64_t>(Stream::workspace_bytes);
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                                         sizeof workspace);
+    const auto allow = [&](cublasLtMatmulPreferenceAttributes_t attribute, long alignment) {
+      const auto bytes = static_cast<std::uint32_t>(alignment);
+      cublasLtMatmulPreferenceSetAttribute(preference, attribute, &bytes, sizeof bytes);
+    };
+    allow(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, aligned[1]);
+    allow(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aligned[0]);
+    allow(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, aligned[2]);
+    allow(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, aligned[2]);
+    cublasLtMatmulHeuristicResult_t best{};
+    int found = 0;
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        handle_, made.operation, made.rhs, made.lhs, made.result, made.result, preference, 1, &best, &found);
+    cublasLtMatmulPreferenceDestroy(preference);
+    check(status, "choosing a product's algorithm");
+    if (found == 0)
+      fail("Cuda", "no algorithm for a product", "one of cuBLASLt's",
+           "[" + std::to_string(g.rows) + ", " + std::to_string(g.inner) + "] · [" + std::to_string(g.inner) + ", " +
+               std::to_string(g.columns) + "]");
+    made.algorithm = best.algo;
+  }
+
+  cublasLtHandle_t handle_ = nullptr;
+  std::map<Key, Plan> plans_;
+};
+
+inline void run_products(Stream& stream, const MatmulGeometry& g, const float* lhs, const float* rhs, float* result) {
+  Products& products = stream.library<Products>();
+  if (!g.accumulate_over_count) return products.multiply(stream, g, lhs, rhs, result, false);
+  MatmulGeometry one = g;
+  one.count = 1;
+  for (long c = 0; c < g.count; ++c)
+    products.multiply(stream, one, lhs + c * g.lhs_step, rhs + c * g.rhs_step, result, c > 0);
+}
+
+namespace detail {
+
+/// One number of the result of a product: what stands for the library where there is no GPU.
+struct ProductElement {
+  MatmulGeometry g;
+  const float *lhs, *rhs;
+  float* result;
+
+  TENET_HOST_DEVICE void operator()(long i) const {
+    const long column = i % g.columns, row = i / g.columns % g.rows, first = i / (g.rows * g.columns);
+    float sum = 0;
+    for (long c = first; c < first + (g.accumulate_over_count ? g.count : 1); ++c)
+      for (long k = 0; k < g.inner; ++k)
+        sum += lhs[c * g.lhs_step + (g.transpose_lhs ? k * g.rows + row : row * g.inner + k)] *
+               rhs[c * g.rhs_step + (g.transpose_rhs ? column * g.inner + k : k * g.columns + column)];
+    result[i] = sum;
+  }
+};
+
+}  // namespace detail
+
+template <class Executor>
+void run_products(Executor& executor, const MatmulGeometry& g, const float* lhs, const float* rhs, float* result) {
+  for_each(executor, g.result_size(), detail::ProductElement{g, lhs, rhs, result});
+}
+
+/// result[c] = op(lhs[c]) * op(rhs[c]), or the sum of these over c; see `MatmulGeometry`.
+template <class Executor>
+void run_matmul(Executor& executor, const MatmulGeometry& g, const float* lhs, const float* rhs, float* result,
+                Epilogue epilogue = {}) {
+  run_products(executor, g, lhs, rhs, result);
+  epilogue(0, g.result_size());
+}
+
+}  // namespace tenet::gpu

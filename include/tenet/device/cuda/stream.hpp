@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <map>
+#include <memory>
+#include <tenet/core/worker_sum.hpp>
+#include <tenet/device/cuda/runtime.hpp>
+#include <utility>
+
+namespace tenet::gpu {
+
+/// A recorded sequence of kernels and copies that starts with one call.
+class Recording {
+ public:
+  Recording() = default;
+  explicit Recording(cudaGraphExec_t graph) : graph_(graph) {}
+  Recording(Recording&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
+  Recording& operator=(Recording&& other) noexcept {
+    std::swap(graph_, other.graph_);
+    return *this;
+  }
+  ~Recording() {
+    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+  }
+  explicit operator bool() const { return graph_ != nullptr; }
+  cudaGraphExec_t get() const { return graph_; }
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
+};
+
+/// The executor of a GPU: what is given to it runs there one after the other, while the caller goes on. Errors of what
+/// runs surface with `synchronize`.
+class Stream {
+ public:
+  static constexpr bool has_own_memory = true;
+  using Recording = gpu::Recording;
+
+  explicit Stream(int device) : device_(device) {
+    const int count = device_count();
+    if (device >= count)
+      fail("Cuda<" + std::to_string(device) + ">", "no such device", "one of " + std::to_string(count) + " GPUs",
+           std::to_string(device));
+    use();
+    check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device), "asking for its processors");
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
+    workspace_ = tenet::gpu::allocate(workspace_bytes, "the workspace of kernels");
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() {
+    cudaSetDevice(device_);
+    cudaStreamSynchronize(stream_);
+    libraries_.clear();
+    cudaFree(workspace_);
+    cudaStreamDestroy(stream_);
+  }
+
+  /// Makes this thread's calls go to the stream's device.
+  void use() const { check(cudaSetDevice(device_), "choosing the device"); }
+  cudaStream_t get() const { return stream_; }
+  int device() const { return device_; }
+  int processors() const { return processors_; }
+
+  /// Room for what a kernel needs meanwhile: one kernel at a time, as they run one after the other.
+  static constexpr long workspace_bytes = 64l << 20;
+  void* workspace() const { return workspace_; }
+
+  void* allocate(long bytes, const char* purpose) const {
+    use();
+    return tenet::gpu::allocate(bytes, purpose);
+  }
+  static void free(void* memory) { cudaFree(memory); }
+  /// Page-locked memory of the host: copies from and to it do not make the caller wait.
+  static void* allocate_host(long bytes) {
+    void* memory = nullptr;
+    check(cudaMallocHost(&memory, static_cast<std::size_t>(bytes)), "taking page-locked memory");
+    return memory;
+  }
+  static void free_host(void* memory) { cudaFreeHost(memory); }
+  void zero(void* memory, long bytes) const {
+    check(cudaMemsetAsync(memory, 0, static_cast<std::size_t>(bytes), stream_), "clearing memory");
+  }
+  /// Of host memory into the device's. The host's may be written again behind the call, unless it is page-locked.
+  void copy_in(void* to, const void* from, long bytes) const {
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream_), "copying in");
+  }
+  /// The other way; the numbers are there behind `synchronize`.
+  void copy_out(void* to, const void* from, long bytes) const {
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_), "copying out");
+  }
+  /// The state that a library keeps for this stream, made when it is asked for first.
+  template <class Library>
+  Library& library() {
+    static char identity;  // its address names the type
+    std::shared_ptr<void>& kept = libraries_[&identity];
+    if (kept == nullptr) {
+      use();
+      kept = std::make_shared<Library>();
+    }
+    return *static_cast<Library*>(kept.get());
+  }
+
+  /// Waits for all that was given; throws what has failed of it.
+  void synchronize() const { check(cudaStreamSynchronize(stream_), "running what was started"); }
+
+  /// Records what `start` starts, instead of running it.
+  template <class Start>
+  Recording record(const Start& start) {
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "beginning to record");
+    cudaGraph_t recorded = nullptr;
+    try {
+      start();
+    } catch (...) {
+      cudaStreamEndCapture(stream_, &recorded);
+      if (recorded != nullptr) cudaGraphDestroy(recorded);
+      cudaGetLastError();
+      throw;
+    }
+    check(cudaStreamEndCapture(stream_, &recorded), "recording a program's steps");
+    cudaGraphExec_t runnable = nullptr;
+    const cudaError_t status = cudaGraphInstantiate(&runnable, recorded, 0);
+    cudaGraphDestroy(recorded);
+    check(status, "preparing the recorded steps");
+    return Recording(runnable);
+  }
+  void replay(const Recording& recording) const {
+    check(cudaGraphLaunch(recording.get(), stream_), "starting the recorded steps");
+  }
+
+  WorkerSum worker_sum;
+
+ private:
+  int device_, processors_ = 0;
+  cudaStream_t stream_ = nullptr;
+  void* workspace_ = nullptr;
+  std::map<const void*, std::shared_ptr<void>> libraries_;
+};
+
+}  // namespace tenet::gpu

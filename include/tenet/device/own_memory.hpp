@@ -1,0 +1,59 @@
+#pragma once
+
+#include <tenet/core/buffer.hpp>
+#include <type_traits>
+#include <utility>
+
+/// Devices with a memory of their own: what the host has is copied there, and back.
+namespace tenet {
+
+/// An executor whose kernels read and write memory that only it can give:
+///
+///     static constexpr bool has_own_memory = true;
+///     void* allocate(long bytes, const char* purpose);   static void free(void*);
+///     void zero(void*, long bytes);   void copy_in(void* to, const void* from, long bytes);   void copy_out(…);
+///     void synchronize();
+///
+/// All of them but the first two happen in the order of the calls, together with the kernels; what was copied out is
+/// there after `synchronize`.
+template <class Executor>
+concept HasOwnMemory = requires { requires Executor::has_own_memory; };
+
+/// Floats in the memory of a device. `Buffer` with its executor named: that of the host, or of the device.
+template <class Executor>
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+  ~DeviceBuffer() {
+    if (memory_ != nullptr) Executor::free(memory_);
+  }
+
+  /// At least so many floats, new ones are zero. When memory is taken, the old contents are lost.
+  void grow(Executor& executor, long floats, const char* purpose) {
+    if (floats <= size_) return;
+    executor.synchronize();  // nothing that runs uses the old memory
+    if (memory_ != nullptr) Executor::free(std::exchange(memory_, nullptr));
+    size_ = 0;
+    memory_ = static_cast<float*>(executor.allocate(floats * 4, purpose));
+    executor.zero(memory_, floats * 4);
+    size_ = floats;
+  }
+
+  float* data() { return memory_; }
+  const float* data() const { return memory_; }
+  long size() const { return size_; }
+
+ private:
+  float* memory_ = nullptr;
+  long size_ = 0;
+};
+template <class Executor>
+  requires(!HasOwnMemory<Executor>)
+class DeviceBuffer<Executor> : public Buffer {
+ public:
+  void grow(Executor&, long floats, const char*) { Buffer::grow(floats); }
+};
+
+}  // namespace tenet

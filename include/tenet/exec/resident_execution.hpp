@@ -1,0 +1,207 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <tenet/exec/execution.hpp>
+
+/// Programs on a device with a memory of its own: what they work on stays there from run to run.
+namespace tenet {
+
+/// Parameters, buffers, gradients and optimizer states in a device's memory, shared by all programs of a trainer, and
+/// where the host's copies lie. Parameters and buffers are copied in when the host has changed its own, and out when
+/// the host asks for what a step here has changed.
+template <class Executor>
+class ResidentArenas {
+ public:
+  explicit ResidentArenas(Executor& executor) : executor_(&executor) {}
+
+  /// Room for an arena of so many floats; `host`: the host's copy, null if there is none.
+  float* place(Arena arena, float* host, long floats) {
+    Part& part = parts_[index(arena)];
+    part.host = host;
+    part.memory.grow(*executor_, floats, name(arena));
+    return part.memory.data();
+  }
+
+  /// The host's parameters and buffers have this version: they are brought here if what is here has another.
+  void bring_in(std::uint64_t version) {
+    if (version == version_) return;
+    version_ = version;
+    for (const Arena arena : {Arena::parameters, Arena::buffers}) {
+      const Part& part = parts_[index(arena)];
+      if (part.memory.size() > 0) executor_->copy_in(parts_[index(arena)].memory.data(), part.host, bytes(part));
+    }
+  }
+  /// A program has changed them here: they have this version now, which the host has not.
+  void has_changed(std::uint64_t version) {
+    version_ = version;
+    host_is_old_ = true;
+  }
+  /// The host wants to read its copies, or to change them.
+  void bring_back() {
+    if (!std::exchange(host_is_old_, false)) return;
+    copy_out(Arena::parameters);
+    copy_out(Arena::buffers);
+    executor_->synchronize();
+  }
+  void bring_back_gradients() {
+    copy_out(Arena::gradients);
+    executor_->synchronize();
+  }
+
+ private:
+  struct Part {
+    float* host = nullptr;
+    DeviceBuffer<Executor> memory;
+  };
+  static std::size_t index(Arena arena) { return static_cast<std::size_t>(arena); }
+  static long bytes(const Part& part) { return part.memory.size() * 4; }
+  static const char* name(Arena arena) {
+    return arena == Arena::parameters  ? "the parameters"
+           : arena == Arena::gradients ? "the gradients"
+           : arena == Arena::buffers   ? "the network's buffers"
+                                       : "the optimizer's states";
+  }
+  void copy_out(Arena arena) {
+    const Part& part = parts_[index(arena)];
+    if (part.memory.size() > 0 && part.host != nullptr) executor_->copy_out(part.host, part.memory.data(), bytes(part));
+  }
+
+  Executor* executor_;
+  std::array<Part, 8> parts_;
+  std::uint64_t version_ = ~std::uint64_t{0};
+  bool host_is_old_ = false;
+};
+
+/// One device with a memory of its own, and what a trainer's programs share there.
+template <class Device, class Kernels>
+class ResidentDevice : public OneDevice<Device, Kernels> {
+ public:
+  using Executor = typename Kernels::Executor;
+  ResidentArenas<Executor>& arenas() { return arenas_; }
+
+ private:
+  ResidentArenas<Executor> arenas_{this->executor()};
+};
+
+/// An `Execution` there, with the same interface: inputs are copied in, results out. `run` returns when it has started
+/// the program; `result` waits for it. From the second run of a batch's size on the steps start with one call, if the
+/// executor can record them.
+template <class Program>
+class ResidentExecution : public Execution<Program, OneSampleNever> {
+  using Base = Execution<Program, OneSampleNever>;
+
+ public:
+  using Executor = typename Base::Executor;
+
+  template <class Devices>
+  explicit ResidentExecution(Devices& devices)
+      : Base(devices.executor()), executor_(&devices.executor()), arenas_(&devices.arenas()) {}
+  ResidentExecution(const ResidentExecution&) = delete;
+  ResidentExecution& operator=(const ResidentExecution&) = delete;
+  ~ResidentExecution() { executor_->synchronize(); }
+
+  /// Where the host's copies are; null for those that it does not keep.
+  void bind(Arena arena, float* host) {
+    const long floats = arena == Arena::buffers  ? Program::slots.buffer_floats
+                        : arena == Arena::states ? Program::state_count * Program::slots.parameter_floats
+                        : arena == Arena::gradients && host == nullptr ? 0
+                                                                       : Program::slots.parameter_floats;
+    Base::bind(arena, arenas_->place(arena, host, floats));
+  }
+  void give(int index, const void* input) { inputs_[static_cast<std::size_t>(index)].host = input; }
+  void use_weights(std::uint64_t version) {
+    arenas_->bring_in(version);
+    Base::use_weights(version);
+  }
+  void collect_gradients() { arenas_->bring_back_gradients(); }
+
+  void run(int batch) {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const TensorInfo* const type = Program::input_types[i];
+      if (type == nullptr || inputs_[i].host == nullptr) continue;
+      const long floats = floats_of(*type, batch);
+      inputs_[i].memory.grow(*executor_, floats, "a batch of inputs");
+      executor_->copy_in(inputs_[i].memory.data(), inputs_[i].host, floats * 4);
+      Base::give(static_cast<int>(i), inputs_[i].memory.data());
+    }
+    const long room = this->memory_floats();
+    Base::begin(batch);
+    run_all(batch, this->memory_floats() != room);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(Program::result_count); ++i) {
+      const long floats = floats_of(*Program::result_types[i], batch);
+      results_[i].grow(floats);
+      executor_->copy_out(results_[i].data(), Base::result(static_cast<int>(i)), floats * 4);
+    }
+    is_running_ = true;
+  }
+  const float* result(int index) const {
+    if (std::exchange(is_running_, false)) executor_->synchronize();
+    return results_[static_cast<std::size_t>(index)].data();
+  }
+
+ private:
+  /// Memory of the host that the device copies to while the host goes on.
+  class PinnedBuffer {
+   public:
+    PinnedBuffer() = default;
+    PinnedBuffer(const PinnedBuffer&) = delete;
+    PinnedBuffer& operator=(const PinnedBuffer&) = delete;
+    ~PinnedBuffer() { release(); }
+    void grow(long floats) {
+      if (floats <= size_) return;
+      release();
+      memory_ = static_cast<float*>(Executor::allocate_host(floats * 4));
+      size_ = floats;
+    }
+    float* data() const { return memory_; }
+
+   private:
+    void release() {
+      if (memory_ != nullptr) Executor::free_host(std::exchange(memory_, nullptr));
+      size_ = 0;
+    }
+    float* memory_ = nullptr;
+    long size_ = 0;
+  };
+  struct Input {
+    const void* host = nullptr;
+    DeviceBuffer<Executor> memory;
+  };
+
+  static long floats_of(const TensorInfo& type, int batch) { return type.size() * (type.batched ? batch : 1); }
+
+  /// The first run of a size chooses algorithms, which takes a while and may not be recorded. Recorded steps hold the
+  /// places of what they work on.
+  void run_all(int batch, bool places_are_new) {
+    constexpr int first = Program::lowered.prepared_steps, last = Program::lowered.used.steps;
+    if constexpr (requires { typename Executor::Recording; }) {
+      if (places_are_new) recorded_.clear();
+      const auto [found, is_first] = recorded_.try_emplace(batch);
+      if (!is_first && !found->second) found->second = executor_->record([&] { this->run_steps(first, last); });
+      if (found->second) return executor_->replay(found->second);
+    }
+    this->run_steps(first, last);
+  }
+
+  struct NoRecording {};
+  template <class E>
+  struct RecordingOf {
+    using type = NoRecording;
+  };
+  template <class E>
+    requires requires { typename E::Recording; }
+  struct RecordingOf<E> {
+    using type = typename E::Recording;
+  };
+
+  Executor* executor_;
+  ResidentArenas<Executor>* arenas_;
+  std::array<Input, 4> inputs_;
+  std::array<PinnedBuffer, 4> results_;
+  std::map<int, typename RecordingOf<Executor>::type> recorded_;
+  mutable bool is_running_ = false;
+};
+
+}  // namespace tenet

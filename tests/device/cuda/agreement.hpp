@@ -1,0 +1,85 @@
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "../random_numbers.hpp"
+#include "tenet/device/cuda/host_stream.hpp"
+#include "tenet/device/cuda/launch.hpp"
+#include "tenet/device/own_memory.hpp"
+#include "tenet/device/reference/serial.hpp"
+
+/// An executor and what lies in its memory for one run of a kernel.
+template <class Executor_>
+class Place {
+ public:
+  using Executor = Executor_;
+  Executor& executor;
+  explicit Place(Executor& given) : executor(given) {}
+
+  /// The numbers, where the executor's kernels read them.
+  template <class Number>
+  const Number* in(const std::vector<Number>& numbers) {
+    static_assert(sizeof(Number) == 4);
+    if constexpr (tenet::HasOwnMemory<Executor>) {
+      auto& memory = kept_.emplace_back(std::make_unique<tenet::DeviceBuffer<Executor>>());
+      memory->grow(executor, static_cast<long>(numbers.size()), "numbers of a test");
+      executor.copy_in(memory->data(), numbers.data(), static_cast<long>(numbers.size()) * 4);
+      return reinterpret_cast<const Number*>(memory->data());
+    } else {
+      return numbers.data();
+    }
+  }
+
+ private:
+  std::vector<std::unique_ptr<tenet::DeviceBuffer<Executor>>> kept_;
+};
+
+/// The law of a GPU's kernels: run(place, to) agrees with the reference within `tolerance` * (1 + |reference|), writes
+/// nothing beyond its result, and has the same bits each time: on the host, serially and by several threads, and on a
+/// GPU if there is one.
+template <class Run>
+void check_agreement(long size, double tolerance, Run run) {
+  constexpr float untouched = 12345.25f;
+  const auto count = static_cast<std::size_t>(size);
+  std::vector<float> expected(count, untouched);
+  tenet::reference::Serial serial;
+  Place<tenet::reference::Serial> there(serial);
+  run(there, expected.data());
+  const auto check = [&](auto& executor) {
+    std::vector<float> first(count + 64, untouched), second = first;
+    for (std::vector<float>* result : {&first, &second}) {
+      Place<std::remove_reference_t<decltype(executor)>> place(executor);
+      float* const to = const_cast<float*>(place.in(*result));
+      run(place, to);
+      executor.copy_out(result->data(), to, static_cast<long>(result->size()) * 4);
+      executor.synchronize();
+    }
+    double worst = 0;
+    long differing = 0, nonzero = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      nonzero += expected[i] != 0;
+      differing += std::isnan(expected[i]) != std::isnan(first[i]);
+      if (std::isnan(expected[i]) || expected[i] == first[i]) continue;
+      const double error = std::fabs(double{first[i]} - expected[i]) / (1 + std::fabs(double{expected[i]}));
+      worst = error > worst ? error : worst;
+    }
+    CHECK(differing == 0);
+    CHECK(worst <= tolerance);
+    CHECK((size == 0 || nonzero > 0));  // a test of zeros tests nothing
+    CHECK(std::memcmp(first.data(), second.data(), 4 * first.size()) == 0);
+    for (std::size_t i = count; i < first.size(); ++i)
+      if (first[i] != untouched) FAIL("written beyond the result at " << i << " of " << count);
+  };
+  static tenet::gpu::SerialHost one_thread;
+  static tenet::gpu::ParallelHost several_threads;
+  check(one_thread);
+  check(several_threads);
+  if (tenet::gpu::device_count() > 0) {
+    static tenet::gpu::Stream stream(0);
+    check(stream);
+  }
+}
