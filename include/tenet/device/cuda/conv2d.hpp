@@ -1,0 +1,273 @@
+#pragma once
+
+#include <cudnn.h>
+
+#include <array>
+#include <map>
+#include <string>
+#include <tenet/core/geometry.hpp>
+#include <tenet/device/cuda/stream.hpp>
+#include <tenet/device/cuda/team.hpp>
+#include <tenet/device/epilogue.hpp>
+
+/// Convolutions: cuDNN's on a GPU.
+namespace tenet::gpu {
+
+inline void check(cudnnStatus_t status, const char* what) {
+  if (status != CUDNN_STATUS_SUCCESS) fail("Cuda", what, "success", cudnnGetErrorString(status));
+}
+
+/// Which of a convolution's three kernels: the result, or the gradient by input or weight.
+enum class Conv2dPass : int { result, input_gradient, weight_gradient };
+
+/// The operands of one convolution: of each pass one is written, the other two are read.
+struct Conv2dOperands {
+  const float *input, *weight, *result;
+};
+
+/// cuDNN's convolutions; each is planned when it is met first: the quickest algorithm, by the library's estimate, of
+/// those that need no more than the stream's workspace and give the same bits each time.
+class Convolutions {
+ public:
+  Convolutions() { check(cudnnCreate(&handle_), "starting cuDNN"); }
+  Convolutions(const Convolutions&) = delete;
+  Convolutions& operator=(const Convolutions&) = delete;
+  ~Convolutions() {
+    plans_.clear();
+    cudnnDestroy(handle_);
+  }
+
+  void run(Stream& stream, Conv2dPass pass, const Conv2dGeometry& g, int batch, const Conv2dOperands& at, float* to) {
+    check(cudnnSetStream(handle_, stream.get()), "choosing cuDNN's stream");
+    const Plan& p = planned(pass, g, batch);
+    const float one = 1, zero = 0;
+    void* const workspace = stream.workspace();
+    const auto room = static_cast<std::size_t>(Stream::workspace_bytes);
+    if (pass == Conv2dPass::result)
+      check(cudnnConvolutionForward(handle_, &one, p.input, at.input, p.weight, at.weight, p.convolution,
+                                    static_cast<cudnnConvolutionFwdAlgo_t>(p.algorithm), workspace, room, &zero,
+                                    p.result, to),
+            "starting a convolution");
+    else if (pass == Conv2dPass::input_gradient)
+      check(cudnnConvolutionBackwardData(handle_, &one, p.weight, at.weight, p.result, at.result, p.convolution,
+                                         static_cast<cudnnConvolutionBwdDataAlgo_t>(p.algorithm), workspace, room,
+                                         &zero, p.input, to),
+            "starting a convolution's gradient by its input");
+    else
+      check(cudnnConvolutionBackwardFilter(handle_, &one, p.input, at.input, p.result, at.result, p.convolution,
+                                           static_cast<cudnnConvolutionBwdFilterAlgo_t>(p.algorithm), workspace, room,
+                                           &zero, p.weight, to),
+            "starting a convolution's gradient by its weight");
+  }
+
+ private:
+  struct Plan {
+    cudnnTensorDescriptor_t input = nullptr, result = nullptr;
+    cudnnFilterDescriptor_t weight = nullptr;
+    cudnnConvolutionDescriptor_t convolution = nullptr;
+    int algorithm = -1;
+
+    Plan() = default;
+    Plan(const Plan&) = delete;
+    Plan& operator=(const Plan&) = delete;
+    ~Plan() {
+      if (input != nullptr) cudnnDestroyTensorDescriptor(input);
+      if (result != nullptr) cudnnDestroyTensorDescriptor(result);
+      if (weight != nullptr) cudnnDestroyFilterDescriptor(weight);
+      if (convolution != nullptr) cudnnDestroyConvolutionDescriptor(convolution);
+    }
+  };
+  using Key = std::array<int, 10>;
+
+  const Plan& planned(Conv2dPass pass, const Conv2dGeometry& g, int batch) {
+    const Key key{static_cast<int>(pass), batch,           g.channels,     g.height, g.width,
+                  g.out_channels,         g.kernel_height, g.kernel_width, g.stride, g.padding};
+    const auto [found, is_new] = plans_.try_emplace(key);
+    if (!is_new) return found->second;
+    try {
+      plan(pass, g, batch, found->second);
+    } catch (...) {
+      plans_.erase(found);
+      throw;
+    }
+    return found->second;
+  }
+
+  void plan(Conv2dPass pass, const Conv2dGeometry& g, int batch, Plan& p) {
+    const char* const what = "describing a convolution";
+    check(cudnnCreateTensorDescriptor(&p.input), what);
+    check(cudnnCreateTensorDescriptor(&p.result), what);
+    check(cudnnCreateFilterDescriptor(&p.weight), what);
+    check(cudnnCreateConvolutionDescriptor(&p.convolution), what);
+    check(
+        cudnnSetTensor4dDescriptor(p.input, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, batch, g.channels, g.height, g.width),
+        what);
+    check(cudnnSetTensor4dDescriptor(p.result, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, batch, g.out_channels,
+                                     g.out_height(), g.out_width()),
+          what);
+    check(cudnnSetFilter4dDescriptor(p.weight, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, g.out_channels, g.channels,
+                                     g.kernel_height, g.kernel_width),
+          what);
+    check(cudnnSetConvolution2dDescriptor(p.convolution, g.padding, g.padding, g.stride, g.stride, 1, 1,
+                                          CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+          what);
+    check(cudnnSetConvolutionMathType(p.convolution, CUDNN_FMA_MATH), what);  // else products are rounded to TF32
+
+    const char* const choosing = "choosing a convolution's algorithm";
+    constexpr int most = 16;
+    int count = 0;
+    if (pass == Conv2dPass::result) {
+      cudnnConvolutionFwdAlgoPerf_t found[most];
+      check(cudnnGetConvolutionForwardAlgorithm_v7(handle_, p.input, p.weight, p.convolution, p.result, most, &count,
+                                                   found),
+            choosing);
+      p.algorithm = first_that_fits(found, count);
+    } else if (pass == Conv2dPass::input_gradient) {
+      cudnnConvolutionBwdDataAlgoPerf_t found[most];
+      check(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle_, p.weight, p.result, p.convolution, p.input, most,
+                                                        &count, found),
+            choosing);
+      p.algorithm = first_that_fits(found, count);
+    } else {
+      cudnnConvolutionBwdFilterAlgoPerf_t found[most];
+      check(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle_, p.input, p.result, p.convolution, p.weight, most,
+                                                          &count, found),
+            choosing);
+      p.algorithm = first_that_fits(found, count);
+    }
+    if (p.algorithm < 0)
+      fail("Cuda", "no algorithm for a convolution", "one of cuDNN's that needs at most 64 MiB",
+           std::to_string(g.channels) + " x " + std::to_string(g.height) + " x " + std::to_string(g.width) + " by " +
+               std::to_string(g.out_channels) + " kernels of " + std::to_string(g.kernel_height) + " x " +
+               std::to_string(g.kernel_width));
+  }
+
+  template <class Found>
+  static int first_that_fits(const Found* found, int count) {
+    for (int i = 0; i < count; ++i)
+      if (found[i].status == CUDNN_STATUS_SUCCESS && found[i].determinism == CUDNN_DETERMINISTIC &&
+          found[i].memory <= static_cast<std::size_t>(Stream::workspace_bytes))
+        return static_cast<int>(found[i].algo);
+    return -1;
+  }
+
+  cudnnHandle_t handle_ = nullptr;
+  std::map<Key, Plan> plans_;
+};
+
+inline void run_convolution(Stream& stream, Conv2dPass pass, const Conv2dGeometry& g, int batch,
+                            const Conv2dOperands& at, float* to) {
+  stream.library<Convolutions>().run(stream, pass, g, batch, at, to);
+}
+
+namespace detail {
+
+/// One number of what a pass computes, by its definition: what stands for the library where there is no GPU.
+template <Conv2dPass pass>
+struct ConvolutionElement {
+  Conv2dGeometry g;
+  int batch;
+  Conv2dOperands at;
+  float* to;
+
+  TENET_HOST_DEVICE float product(int n, int o, int i, int j, int c, int u, int v) const {
+    const int y = i * g.stride + u - g.padding, x = j * g.stride + v - g.padding;
+    if (i < 0 || i >= g.out_height() || j < 0 || j >= g.out_width() || y < 0 || y >= g.height || x < 0 || x >= g.width)
+      return 0;
+    const long of_input = ((long{n} * g.channels + c) * g.height + y) * g.width + x;
+    const long of_weight = ((long{o} * g.channels + c) * g.kernel_height + u) * g.kernel_width + v;
+    const long of_result = ((long{n} * g.out_channels + o) * g.out_height() + i) * g.out_width() + j;
+    if constexpr (pass == Conv2dPass::result) return at.input[of_input] * at.weight[of_weight];
+    if constexpr (pass == Conv2dPass::input_gradient) return at.result[of_result] * at.weight[of_weight];
+    return at.input[of_input] * at.result[of_result];
+  }
+
+  TENET_HOST_DEVICE void operator()(long element) const {
+    const auto digit = [&element](int extent) {
+      const auto result = static_cast<int>(element % extent);
+      element /= extent;
+      return result;
+    };
+    float sum = 0;
+    const long index = element;
+    if constexpr (pass == Conv2dPass::result) {
+      const int j = digit(g.out_width()), i = digit(g.out_height()), o = digit(g.out_channels);
+      const auto n = static_cast<int>(element);
+      for (int c = 0; c < g.channels; ++c)
+        for (int u = 0; u < g.kernel_height; ++u)
+          for (int v = 0; v < g.kernel_width; ++v) sum += product(n, o, i, j, c, u, v);
+    } else if constexpr (pass == Conv2dPass::input_gradient) {
+      const int x = digit(g.width), y = digit(g.height), c = digit(g.channels);
+      const auto n = static_cast<int>(element);
+      for (int o = 0; o < g.out_channels; ++o)
+        for (int u = 0; u < g.kernel_height; ++u)
+          for (int v = 0; v < g.kernel_width; ++v) {
+            const int rows = y + g.padding - u, columns = x + g.padding - v;
+            if (rows >= 0 && columns >= 0 && rows % g.stride == 0 && columns % g.stride == 0)
+              sum += product(n, o, rows / g.stride, columns / g.stride, c, u, v);
+          }
+    } else {
+      const int v = digit(g.kernel_width), u = digit(g.kernel_height), c = digit(g.channels);
+      const auto o = static_cast<int>(element);
+      for (int n = 0; n < batch; ++n)
+        for (int i = 0; i < g.out_height(); ++i)
+          for (int j = 0; j < g.out_width(); ++j) sum += product(n, o, i, j, c, u, v);
+    }
+    to[index] = sum;
+  }
+};
+
+}  // namespace detail
+
+template <class Executor>
+void run_convolution(Executor& executor, Conv2dPass pass, const Conv2dGeometry& g, int batch, const Conv2dOperands& at,
+                     float* to) {
+  using enum Conv2dPass;
+  if (pass == result)
+    for_each(executor, batch * g.result_size(), detail::ConvolutionElement<result>{g, batch, at, to});
+  else if (pass == input_gradient)
+    for_each(executor, batch * g.input_size(), detail::ConvolutionElement<input_gradient>{g, batch, at, to});
+  else
+    for_each(executor, g.weight_size(), detail::ConvolutionElement<weight_gradient>{g, batch, at, to});
+}
+
+template <class Executor>
+constexpr long scratch_conv2d(const Executor*, const Conv2dGeometry&) {
+  return 0;
+}
+template <class Executor>
+constexpr long scratch_conv2d_input_gradient(const Executor*, const Conv2dGeometry&) {
+  return 0;
+}
+template <class Executor>
+constexpr long scratch_conv2d_weight_gradient(const Executor*, const Conv2dGeometry&) {
+  return 0;
+}
+
+/// result[n, o, i, j] = sum over c, u, v of weight[o, c, u, v] * input[n, c, i * stride + u - padding, j * stride + v -
+/// padding].
+template <class Executor>
+void run_conv2d(Executor& executor, const Conv2dGeometry& g, int batch, const float* input, const float* weight,
+                float* result, Epilogue epilogue = {}) {
+  run_convolution(executor, Conv2dPass::result, g, batch, {input, weight, nullptr}, result);
+  epilogue(0, batch * g.result_size());
+}
+
+/// The gradient of `run_conv2d` by its input.
+template <class Executor>
+void run_conv2d_input_gradient(Executor& executor, const Conv2dGeometry& g, int batch, const float* gradient_of_result,
+                               const float* weight, float* input_gradient, Epilogue epilogue = {}) {
+  run_convolution(executor, Conv2dPass::input_gradient, g, batch, {nullptr, weight, gradient_of_result},
+                  input_gradient);
+  epilogue(0, batch * g.input_size());
+}
+
+/// The gradient of `run_conv2d` by its weight, summed over the batch.
+template <class Executor>
+void run_conv2d_weight_gradient(Executor& executor, const Conv2dGeometry& g, int batch, const float* input,
+                                const float* gradient_of_result, float* weight_gradient) {
+  run_convolution(executor, Conv2dPass::weight_gradient, g, batch, {input, nullptr, gradient_of_result},
+                  weight_gradient);
+}
+
+}  // namespace tenet::gpu
