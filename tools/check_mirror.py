@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that tests mirror the library: include/tenet/core/shape.hpp is tested by tests/core/shape.cpp, and that names
+"""Checks that tests mirror the library: include/tenet/core/shape.hpp is tested by tests/core/shape.cpp (or .cu), and that names
 of test cases are sound: no two in one program (one folder of tests) are the same, which Catch2 finds only when the
 program runs; and none has a semicolon, at which CMake would cut it in two."""
 import collections
@@ -9,7 +9,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Umbrella headers: they only include others.
-EXEMPT = ["tenet.hpp"]
+EXEMPT = ["tenet.hpp", "cuda.hpp"]
 
 
 def main() -> int:
@@ -17,6 +17,7 @@ def main() -> int:
     headers = [header.relative_to(library) for header in sorted(library.rglob("*.hpp"))]
     tested = [header for header in headers if header.as_posix() not in EXEMPT]
     wanted = {header: ROOT / "tests" / header.with_suffix(".cpp") for header in tested}
+    wanted |= {header: test.with_suffix(".cu") for header, test in wanted.items() if test.with_suffix(".cu").exists()}
     missing = {header: test for header, test in wanted.items() if not test.exists()}
     for header, test in missing.items():
         print(f"include/tenet/{header}: no test {test.relative_to(ROOT)}")
@@ -24,9 +25,10 @@ def main() -> int:
     for test in empty:
         print(f"{test.relative_to(ROOT)}: holds no TEST_CASE")
     unsound = 0
-    for folder in sorted({test.parent for test in (ROOT / "tests").rglob("*.cpp")}):
+    programs = {(test.parent, test.suffix) for ending in ("cpp", "cu") for test in (ROOT / "tests").rglob(f"*.{ending}")}
+    for folder, suffix in sorted(programs):
         files = collections.defaultdict(list)
-        for test in sorted(folder.glob("*.cpp")):
+        for test in sorted(folder.glob(f"*{suffix}")):
             for name in re.findall(r'TEST_CASE\(\s*"((?:[^"\\]|\\.)*)"', test.read_text()):
                 files[name].append(test.name)
         for name, places in files.items():

@@ -1,5 +1,5 @@
 // Replicas that add up gradients would add up whole tables.
-// expect: Embedding<..., Sparse> is trained on one device, or by Hogwild<samples> with DataParallel<k>, and not
+// expect: Embedding<..., Sparse> is trained on one Cpu, or by Hogwild<samples> with DataParallel<k>, and not
 #include <tenet/parallel/hogwild.hpp>
 #include <tenet/tenet.hpp>
 

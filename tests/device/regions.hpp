@@ -1,10 +1,11 @@
 #pragma once
 
 #include <array>
+#include <catch2/catch.hpp>
 #include <tuple>
 #include <utility>
 
-#include "agreement.hpp"
+#include "random_numbers.hpp"
 #include "tenet/core/vector_math.hpp"
 #include "tenet/device/element.hpp"
 
@@ -16,15 +17,15 @@ namespace regions {
 using namespace tenet;
 
 template <class Lane>
-inline Lane multiply(Lane a, Lane b, Lane, Lane) {
+TENET_HOST_DEVICE inline Lane multiply(Lane a, Lane b, Lane, Lane) {
   return a * b;
 }
 template <class Lane>
-inline Lane add(Lane a, Lane b, Lane, Lane) {
+TENET_HOST_DEVICE inline Lane add(Lane a, Lane b, Lane, Lane) {
   return a + b;
 }
 template <class Lane>
-inline Lane subtract_twice(Lane a, Lane b, Lane, Lane) {
+TENET_HOST_DEVICE inline Lane subtract_twice(Lane a, Lane b, Lane, Lane) {
   return a - 2.0f * b;
 }
 

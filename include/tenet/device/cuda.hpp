@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tenet/device/arguments.hpp>
+#include <tenet/device/cuda/conv2d.hpp>
 #include <tenet/device/cuda/element.hpp>
 #include <tenet/device/cuda/launch.hpp>
 #include <tenet/device/cuda/matmul.hpp>

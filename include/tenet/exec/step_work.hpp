@@ -86,6 +86,8 @@ std::vector<double> seconds_of_steps(const Machine& machine, int batch) {
 /// factor, so that they take together what the quickest round took.
 template <class Device, class Program>
 std::vector<double> measured_seconds_of_steps(int batch, int rounds = 10) {
+  static_assert(!HasOwnMemory<typename Program::Kernels::Executor>,
+                "measured_seconds_of_steps: a device that reads the host's memory");
   static_assert(Program::slots.table_count == 0, "measured_seconds_of_steps: a network without sparse tables");
   using One = Execution<Program, OneSampleNever>;
   const auto executor = make_executor<Device, typename Program::Kernels>();

@@ -317,10 +317,17 @@ struct StrategyWithoutGradients : Instead {
       "UpdateInBackward keeps no gradients that replicas or micro-batches could add up: leave it out, or them");
 };
 template <class Policy, class Instead = Nothing>
+struct OwnMemoryWith : Instead {
+  using Instead::Instead;
+  static_assert(never<Policy>,
+                "a device with a memory of its own, as Cuda<i>, trains alone, and is not recorded by Timeline: leave "
+                "this policy out, or take Cpu<>");
+};
+template <class Policy, class Instead = Nothing>
 struct SparseTablesWith : Instead {
   using Instead::Instead;
   static_assert(never<Policy>,
-                "Embedding<..., Sparse> is trained on one device, or by Hogwild<samples> with DataParallel<k>, and not "
+                "Embedding<..., Sparse> is trained on one Cpu, or by Hogwild<samples> with DataParallel<k>, and not "
                 "with UpdateInBackward: leave this policy out, or Sparse");
 };
 template <class Argument, class Instead = Nothing>

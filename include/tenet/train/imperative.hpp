@@ -19,6 +19,8 @@ template <class Net, class Device = Cpu<>>
 class Imperative {
  public:
   using Kernels = typename Device::Kernels;
+  static_assert(!HasOwnMemory<typename Kernels::Executor>,
+                "Imperative<net, device>: a device that reads the host's memory, Cpu<> or Reference");
   using Context = Eager<Kernels>;
   static constexpr const auto& table = slot_table<Net>;
   static constexpr bool has_dense_tables = table.table_count == 0;

@@ -228,6 +228,7 @@ struct Policies {
       return composition<Instead>();
   }
 
+  static constexpr bool has_own_memory = HasOwnMemory<typename Kernels::Executor>;
   static constexpr bool has_ranks = requires { typename Strategy::World; };
   /// Whether ranks may have different parameters between two calls of `synchronize`.
   static constexpr bool ranks_differ =
@@ -242,9 +243,11 @@ struct Policies {
                                                (has_ranks && detail::ScattersGradients<Synchronisation>);
   /// Whether sparse tables can be trained: by whoever updates rows of them.
   static constexpr bool updates_rows =
-      Update::keeps_gradients && (std::is_same_v<Strategy, Single> || detail::SharesWithoutLocks<Synchronisation>);
+      Update::keeps_gradients && !has_own_memory &&
+      (std::is_same_v<Strategy, Single> || detail::SharesWithoutLocks<Synchronisation>);
   /// The policy that keeps them from it where they cannot.
-  using AgainstRows = std::conditional_t<Update::keeps_gradients, Strategy, Update>;
+  using AgainstRows =
+      std::conditional_t<has_own_memory, Device, std::conditional_t<Update::keeps_gradients, Strategy, Update>>;
   /// Whether gradients leave in buckets.
   static constexpr bool sends_buckets() {
     if constexpr (std::is_void_v<Synchronisation>)
@@ -267,6 +270,8 @@ struct Policies {
     constexpr bool shares_batch = BatchNorm::shares_batch;
     if constexpr (requires { requires !Strategy::is_known_inside; })
       return std::type_identity<mistake::InsideOfRank<Strategy, Instead>>{};
+    else if constexpr (has_own_memory && (!single || records))
+      return std::type_identity<mistake::OwnMemoryWith<std::conditional_t<single, Timeline, Strategy>, Instead>>{};
     else if constexpr (records && NamedOneSample::most_flops >= 0)
       return std::type_identity<mistake::TimelineOfOneSample<NamedOneSample, Instead>>{};
     else if constexpr (!computes_alone && !Update::keeps_gradients)

@@ -36,7 +36,7 @@ struct TrainerOf {
   using TargetElement = typename Target::Element;
   static constexpr bool keeps_gradients = Chosen::Update::keeps_gradients;
   static constexpr bool records = Chosen::records;
-  static constexpr bool has_own_memory = HasOwnMemory<typename Kernels::Executor>;
+  static constexpr bool has_own_memory = Chosen::has_own_memory;
 
   // An aggregate of the optimizer and the seed, Trainer<…>{{.learning_rate = 0.1f}, 1}: so the compiler names a setting
   // that is misspelt, where a constructor would only not match.

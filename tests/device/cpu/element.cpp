@@ -1,5 +1,6 @@
 #include "tenet/device/cpu/element.hpp"
 
+#include "../agreement.hpp"
 #include "../regions.hpp"
 #include "tenet/device/cpu.hpp"
 #include "tenet/device/reference.hpp"

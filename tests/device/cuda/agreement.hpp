@@ -20,6 +20,14 @@ class Place {
   Executor& executor;
   explicit Place(Executor& given) : executor(given) {}
 
+  /// The same for numbers that the test itself does not keep.
+  const float* keep(std::vector<float> numbers) {
+    if constexpr (tenet::HasOwnMemory<Executor>) {
+      return in(numbers);
+    } else {
+      return own_.emplace_back(std::make_unique<std::vector<float>>(std::move(numbers)))->data();
+    }
+  }
   /// The numbers, where the executor's kernels read them.
   template <class Number>
   const Number* in(const std::vector<Number>& numbers) {
@@ -28,6 +36,7 @@ class Place {
       auto& memory = kept_.emplace_back(std::make_unique<tenet::DeviceBuffer<Executor>>());
       memory->grow(executor, static_cast<long>(numbers.size()), "numbers of a test");
       executor.copy_in(memory->data(), numbers.data(), static_cast<long>(numbers.size()) * 4);
+      executor.synchronize();  // `numbers` may end
       return reinterpret_cast<const Number*>(memory->data());
     } else {
       return numbers.data();
@@ -36,6 +45,7 @@ class Place {
 
  private:
   std::vector<std::unique_ptr<tenet::DeviceBuffer<Executor>>> kept_;
+  std::vector<std::unique_ptr<std::vector<float>>> own_;
 };
 
 /// The law of a GPU's kernels: run(place, to) agrees with the reference within `tolerance` * (1 + |reference|), writes

@@ -1,0 +1,4 @@
+#pragma once
+
+/// The device policy `Cuda<i>`: the component tenet::cuda.
+#include <tenet/device/cuda.hpp>

@@ -1,0 +1,147 @@
+#include "../regions.hpp"
+#include "agreement.hpp"
+#include "tenet/device/cuda.hpp"
+#include "tenet/device/cuda/element.hpp"
+#include "tenet/device/reference.hpp"
+
+using namespace regions;
+
+namespace {
+
+template <class Executor>
+struct KernelsOf {
+  using type = CudaKernels<Executor>;
+};
+template <>
+struct KernelsOf<reference::Serial> {
+  using type = ReferenceKernels;
+};
+template <class Place>
+using KernelsAt = typename KernelsOf<typename Place::Executor>::type;
+
+/// A region's arguments where the executor finds them. Bit k of `narrow`: operand k lies there as bfloat16.
+template <class Case, class Place>
+ElementArguments arguments_at(Place& place, const Numbers<Case>& numbers, long batch, long block, int narrow = 0) {
+  ElementArguments arguments = numbers.arguments(batch, block);
+  arguments.executor = &place.executor;
+  for (int k = 0; k < 3; ++k) {
+    std::vector<float> operand = numbers.operands[k];
+    if (narrow >> k & 1) {
+      auto* const halves = reinterpret_cast<bfloat16*>(operand.data());
+      for (std::size_t i = 0; i < operand.size(); ++i) halves[i] = bfloat16(numbers.operands[k][i]);
+    }
+    arguments.inputs[k].data = place.keep(std::move(operand));
+  }
+  return arguments;
+}
+
+constexpr Wiring narrowed(Wiring wiring, int inputs, int outputs) {
+  wiring.narrow_inputs = static_cast<unsigned short>(inputs);
+  wiring.narrow_outputs = static_cast<unsigned char>(outputs);
+  return wiring;
+}
+
+/// The three results of a region one behind the other, `apart` numbers from each other. Those that are narrow are
+/// widened by a region without operations.
+template <class Case, int inputs, int outputs>
+void check_stores_of(long batch, long apart) {
+  const Numbers<Case> numbers(batch);
+  const long n = numbers.total, step = n + apart;
+  CAPTURE(batch, n, apart, inputs, outputs);
+  check_agreement(3 * step, 0, [&]<class Place>(Place& place, float* to) {
+    using Kernels = KernelsAt<Place>;
+    using Lane = typename Kernels::Lane;
+    ElementArguments arguments = arguments_at(place, numbers, batch, Case::block(), inputs);
+    for (int k = 0; k < 3; ++k)
+      arguments.outputs[k] = outputs >> k & 1
+                                 ? const_cast<float*>(place.keep(std::vector<float>(static_cast<std::size_t>(n))))
+                                 : to + k * step;
+    constexpr ElementRange range =
+        Kernels::template element_range<Role::store, narrowed(Case::wiring(Role::store), inputs, outputs),
+                                        &multiply<Lane>, &add<Lane>, &subtract_twice<Lane>>;
+    run_element(place.executor, range, arguments);
+    for (int k = 0; k < 3; ++k) {
+      if (!(outputs >> k & 1)) continue;
+      constexpr Wiring copy = [] {
+        Wiring made;
+        made.inputs = made.outputs = 1;
+        made.output[0] = -1;
+        made.narrow_inputs = 1;
+        return made;
+      }();
+      ElementArguments widening = arguments;
+      widening.inputs[0] = {arguments.outputs[k], 1, 0};
+      widening.outputs[0] = to + k * step;
+      widening.block = n;
+      run_element(place.executor, Kernels::template element_range<Role::store, copy>, widening);
+    }
+  });
+}
+
+template <class Case>
+void check_stores_at(long batch) {
+  for (const long apart : {0L, 3L, 64L}) {
+    check_stores_of<Case, 0, 0>(batch, apart);
+    check_stores_of<Case, 7, 7>(batch, apart);
+    check_stores_of<Case, 2, 5>(batch, apart);
+  }
+}
+
+template <class Case, class Sum>
+void check_sum_of(long batch) {
+  constexpr Access sum = access_of(Case::To::info, Sum::info);
+  constexpr Role role = sum.inner == 1 && sum.count > 1 ? Role::sum_rows : Role::sum;
+  const Numbers<Case> numbers(batch);
+  const long count = sum.count * (sum.batched ? batch : 1);
+  CAPTURE(batch, numbers.total, sum.inner, count);
+  check_agreement(count, 0, [&]<class Place>(Place& place, float* to) {
+    const ElementArguments arguments = arguments_at(place, numbers, batch, Case::block(sum.block()));
+    run_reduce(place.executor, role, Case::template range<KernelsAt<Place>, role>, arguments, sum.inner, count, to, {});
+  });
+}
+
+using Fours = Case<Batched<4, 2, 8>, Batched<4, 2, 8>, Fixed<4, 1, 1>, Fixed<8>>;  // read four at a time
+
+}  // namespace
+
+TEST_CASE("regions on a GPU do what index arithmetic says", "[cuda][element]") {
+  for (const long batch : {1L, 5L, 300L}) {
+    check_stores_at<Mixed>(batch);
+    check_stores_at<Fours>(batch);
+    check_stores_at<BySample>(batch);
+    check_stores_at<Rows>(batch);
+  }
+  check_stores_at<PerSample>(33);
+}
+
+TEST_CASE("sums on a GPU do what index arithmetic says", "[cuda][element]") {
+  for (const long batch : {1L, 5L, 300L}) {
+    check_sum_of<Mixed, Scalar>(batch);
+    check_sum_of<Mixed, Fixed<5, 1, 1>>(batch);
+    check_sum_of<Mixed, Fixed<7>>(batch);
+    check_sum_of<BySample, Fixed<5, 3, 7>>(batch);
+    check_sum_of<BySample, Batched<>>(batch);
+    check_sum_of<Shared, Batched<5, 3, 1>>(batch);
+    check_sum_of<Flat, Scalar>(batch);
+    check_sum_of<Rows, Fixed<33>>(batch);
+  }
+  check_sum_of<PerSample, Scalar>(100000);  // in several parts
+  check_sum_of<Rows, Fixed<33>>(10000);
+  check_sum_of<Mixed, Fixed<5, 1, 1>>(2000);
+}
+
+TEST_CASE("the code of a wiring says all of it", "[cuda][element]") {
+  constexpr Wiring constant = Mixed::wiring(Role::store);
+  CHECK(gpu::detail::CodeOf<constant>::decoded() == constant);
+  constexpr Wiring largest = [] {
+    Wiring made;
+    made.operations = 16, made.inputs = 14, made.outputs = 4;
+    for (int i = 0; i < 16; ++i)
+      for (int k = 0; k < 4; ++k) made.source[i][k] = static_cast<signed char>(k % 2 == 0 ? 13 - k : -1 - i);
+    for (int k = 0; k < 4; ++k) made.output[k] = static_cast<signed char>(k % 2 == 0 ? 15 - k : -14 + k);
+    for (int k = 0; k < 14; ++k) made.uniform[k] = k % 3 == 0;
+    made.narrow_inputs = 0x2a51, made.narrow_outputs = 9;
+    return made;
+  }();
+  CHECK(gpu::detail::CodeOf<largest>::decoded() == largest);
+}

@@ -1,0 +1,58 @@
+#include <catch2/catch.hpp>
+#include <numeric>
+#include <vector>
+
+#include "tenet/device/cuda/launch.hpp"
+#include "tenet/device/cuda/stream.hpp"
+#include "tenet/device/own_memory.hpp"
+
+namespace gpu = tenet::gpu;
+static_assert(tenet::HasOwnMemory<gpu::Stream>);
+
+namespace {
+struct AddOne {
+  float* numbers;
+  TENET_HOST_DEVICE void operator()(long i) const { numbers[i] += 1; }
+};
+}  // namespace
+
+TEST_CASE("a GPU that is not there is an error that says so", "[cuda][stream]") {
+  const int count = gpu::device_count();
+  const std::string there = std::to_string(count);
+  try {
+    gpu::Stream stream(count);
+    FAIL("no error");
+  } catch (const tenet::Error& error) {
+    CHECK(std::string(error.what()) ==
+          "Cuda<" + there + ">: no such device; expected one of " + there + " GPUs, found " + there);
+  }
+}
+
+TEST_CASE("what a stream records runs when it is replayed", "[cuda][stream]") {
+  if (gpu::device_count() == 0) return;
+  gpu::Stream stream(0);
+  std::vector<float> numbers(1000);
+  std::iota(numbers.begin(), numbers.end(), 0.0f);
+  auto* const there = static_cast<float*>(stream.allocate(4000, "a test"));
+  stream.copy_in(there, numbers.data(), 4000);
+  const auto start = [&] { for_each(stream, 1000, AddOne{there}); };
+  start();
+  const gpu::Recording recording = stream.record(start);
+  CHECK(recording);
+  stream.replay(recording), stream.replay(recording);
+  stream.copy_out(numbers.data(), there, 4000);
+  stream.synchronize();
+  for (std::size_t i = 0; i < numbers.size(); ++i) REQUIRE(numbers[i] == static_cast<float>(i) + 3);
+  gpu::Stream::free(there);
+}
+
+TEST_CASE("a library's state is made once a stream", "[cuda][stream]") {
+  if (gpu::device_count() == 0) return;
+  struct Counted {
+    int calls = 0;
+  };
+  gpu::Stream stream(0), other(0);
+  CHECK(++stream.library<Counted>().calls == 1);
+  CHECK(++stream.library<Counted>().calls == 2);
+  CHECK(++other.library<Counted>().calls == 1);
+}

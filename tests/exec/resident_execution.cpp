@@ -1,0 +1,149 @@
+#include "tenet/exec/resident_execution.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "../support/far_device.hpp"
+#include "../temporary_folder.hpp"
+#include "tenet/tenet.hpp"
+
+using namespace tenet;
+
+namespace {
+
+/// With everything that is kept from step to step: parameters, running statistics, optimizer states, dropout's seed.
+struct Net : Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, ReLU, MaxPool2d<2>, Dropout<25>, Flatten, Linear<36, 3>> {};
+using Shape = Image<1, 8, 8>;
+template <class Device>
+using TrainerOn = Trainer<Net, CrossEntropy, Adam, Shape, Device>;
+
+struct Samples {
+  std::vector<float> images;
+  std::vector<std::int32_t> labels;
+  explicit Samples(int count) : images(static_cast<std::size_t>(count) * 64), labels(static_cast<std::size_t>(count)) {
+    Random random(5);
+    for (float& pixel : images) pixel = random.uniform(-1, 1);
+    for (std::int32_t& label : labels) label = static_cast<int>(random.below(3));
+  }
+};
+
+void check_same(Weights<Net>& a, Weights<Net>& b) {
+  for (const std::string& name : a.names()) {
+    if (name.ends_with("num_batches_tracked")) continue;
+    CAPTURE(name);
+    const auto left = a[name], right = b[name];
+    CHECK(std::equal(left.begin(), left.end(), right.begin(), right.end()));
+  }
+}
+
+/// A trainer on the reference device and one on a device with a memory of its own, that do the same.
+struct Pair {
+  TrainerOn<Reference> here{{.learning_rate = 0.05f}, 3};
+  TrainerOn<far::Device> there{{.learning_rate = 0.05f}, 3};
+  Samples samples{12};
+
+  void step(int batch) {
+    const StepResult a = here.step(samples.images.data(), samples.labels.data(), batch),
+                     b = there.step(samples.images.data(), samples.labels.data(), batch);
+    CHECK(a.loss == b.loss);
+    CHECK(a.accuracy == b.accuracy);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("training in a device's memory gives the same numbers", "[exec][resident_execution]") {
+  Pair pair;
+  for (const int batch : {4, 4, 12, 4, 3, 12, 4}) pair.step(batch);
+  check_same(pair.here.weights(), pair.there.weights());
+  pair.step(4);
+  CHECK(pair.here.gradient("6.weight")[5] == pair.there.gradient("6.weight")[5]);
+  CHECK(std::memcmp(pair.here.gradients(), pair.there.gradients(), 4 * 36) == 0);
+}
+
+TEST_CASE("the host reads what the last step has made, and its changes are brought there",
+          "[exec][resident_execution]") {
+  Pair pair;
+  pair.step(4);
+  Weights<Net>& here = pair.here.weights();
+  Weights<Net>& there = pair.there.weights();  // kept over steps
+  pair.step(4);
+  CHECK(there["6.bias"][0] == here["6.bias"][0]);
+  pair.step(4);
+  here["6.bias"][1] = there["6.bias"][1] = 0.75f;  // the other numbers are those of the last step, too
+  pair.step(4);
+  check_same(here, there);
+  here.initialize(9), there.initialize(9);
+  pair.step(12);
+  check_same(here, there);
+}
+
+TEST_CASE("evaluation and prediction between steps use the newest parameters", "[exec][resident_execution]") {
+  Pair pair;
+  const TensorDataset images(pair.samples.images, {1, 8, 8}, pair.samples.labels);
+  DataLoader loader{images, {.batch_size = 5}};
+  for (int round = 0; round < 3; ++round) {
+    pair.step(4);
+    const Evaluation a = pair.here.evaluate(loader), b = pair.there.evaluate(loader);
+    CHECK(a.loss == b.loss);
+    const auto left = pair.here.predict(pair.samples.images.data(), 7);
+    const auto right = pair.there.predict(pair.samples.images.data(), 7);
+    CHECK(std::equal(left.begin(), left.end(), right.begin(), right.end()));
+  }
+}
+
+TEST_CASE("what is saved is what was trained, and what is loaded is used", "[exec][resident_execution]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "far.safetensors";
+  Pair pair;
+  pair.step(4), pair.step(4);
+  pair.there.save(path);
+  pair.step(12);  // beside what was saved
+  pair.here.load(path), pair.there.load(path);
+  check_same(pair.here.weights(), pair.there.weights());
+  Model<Net, Shape, far::Device> model(path);
+  const auto scores = model(pair.samples.images.data(), 2);
+  const auto expected = pair.here.predict(pair.samples.images.data(), 2);
+  CHECK(std::equal(expected.begin(), expected.end(), scores.begin(), scores.end()));
+}
+
+TEST_CASE("a step copies its batch in and its results out, and no parameters", "[exec][resident_execution]") {
+  Pair pair;
+  far::Executor& executor = pair.there.executor();
+  for (int i = 0; i < 3; ++i) pair.step(4);
+  const long in = executor.bytes_in, out = executor.bytes_out, allocations = far::Executor::allocations;
+  pair.step(4);
+  const long numbers = static_cast<long>(TrainerOn<far::Device>::Training::numbers.size());
+  CHECK(executor.bytes_in - in == 4 * (4 * 64 + 4 + numbers));
+  CHECK(executor.bytes_out - out == 4 * 2);
+  CHECK(far::Executor::allocations == allocations);
+}
+
+TEST_CASE("steps are recorded once a size of batch, and again where the memory has moved",
+          "[exec][resident_execution]") {
+  Pair pair;
+  far::Executor& executor = pair.there.executor();
+  pair.step(4);
+  CHECK(executor.recorded == 0);  // the first run is not
+  pair.step(4);
+  CHECK(executor.recorded == 1);
+  pair.step(4), pair.step(3), pair.step(4), pair.step(3), pair.step(3);
+  CHECK(executor.recorded == 2);
+  CHECK(executor.replayed == 5);
+  pair.step(12);  // a larger batch: activations lie elsewhere
+  pair.step(4);
+  CHECK(executor.recorded == 2);
+  CHECK(executor.replayed == 5);
+  pair.step(4), pair.step(12);
+  CHECK(executor.recorded == 4);
+}
+
+TEST_CASE("queued steps run in a device's memory, too", "[exec][resident_execution]") {
+  Pair pair;
+  for (int i = 0; i < 5; ++i) {
+    pair.here.step(pair.samples.images.data(), pair.samples.labels.data(), 4);
+    pair.there.step_async(pair.samples.images.data(), pair.samples.labels.data(), 4);
+  }
+  pair.there.synchronize();
+  check_same(pair.here.weights(), pair.there.weights());
+}

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+
+#include "tenet/device/reference.hpp"
+
+/// The reference device with a memory of its own, as a GPU has one: what was not copied there is not there, and what
+/// was not copied back is not here. It counts what it is asked for.
+namespace far {
+
+struct Executor : tenet::reference::Serial {
+  static constexpr bool has_own_memory = true;
+  using Recording = std::function<void()>;
+
+  explicit Executor(int) {}
+
+  static void* allocate(long bytes, const char*) {
+    ++allocations;
+    return std::malloc(static_cast<std::size_t>(bytes));
+  }
+  static void free(void* memory) { std::free(memory); }
+  static void* allocate_host(long bytes) { return std::malloc(static_cast<std::size_t>(bytes)); }
+  static void free_host(void* memory) { std::free(memory); }
+  static void zero(void* memory, long bytes) { std::memset(memory, 0, static_cast<std::size_t>(bytes)); }
+  void copy_in(void* to, const void* from, long bytes) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    bytes_in += bytes;
+  }
+  void copy_out(void* to, const void* from, long bytes) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    bytes_out += bytes;
+  }
+  void synchronize() { ++waits; }
+
+  template <class Start>
+  Recording record(const Start& start) {
+    ++recorded;
+    return start;  // to be run by each replay, and not before
+  }
+  void replay(const Recording& recording) {
+    ++replayed;
+    recording();
+  }
+
+  inline static long allocations = 0;
+  long bytes_in = 0, bytes_out = 0, waits = 0, recorded = 0, replayed = 0;
+};
+
+struct Kernels : tenet::ReferenceKernels {
+  using Executor = far::Executor;
+  using Kernel = void (*)(Executor&, const Arguments&);
+};
+
+struct Device {
+  using Kernels = far::Kernels;
+  static constexpr int index = 0;
+  static constexpr int threads() { return 1; }
+};
+
+}  // namespace far
