@@ -61,6 +61,21 @@ TEST_CASE("training in a device's memory gives the same numbers", "[exec][reside
   CHECK(std::memcmp(pair.here.gradients(), pair.there.gradients(), 4 * 36) == 0);
 }
 
+TEST_CASE("updates in the backward pass, narrow activations and several states work in a device's memory",
+          "[exec][resident_execution]") {
+  const Samples samples(8);
+  const auto check = [&]<class... Policies>(std::tuple<Policies...>*) {
+    Trainer<Net, CrossEntropy, Adam, Shape, Reference, Policies...> here{{.learning_rate = 0.05f}, 3};
+    Trainer<Net, CrossEntropy, Adam, Shape, far::Device, Policies...> there{{.learning_rate = 0.05f}, 3};
+    for (int i = 0; i < 4; ++i)
+      CHECK(here.step(samples.images.data(), samples.labels.data(), 8).loss ==
+            there.step(samples.images.data(), samples.labels.data(), 8).loss);
+    check_same(here.weights(), there.weights());
+  };
+  check(static_cast<std::tuple<UpdateInBackward>*>(nullptr));
+  check(static_cast<std::tuple<BFloat16>*>(nullptr));
+}
+
 TEST_CASE("the host reads what the last step has made, and its changes are brought there",
           "[exec][resident_execution]") {
   Pair pair;

@@ -159,8 +159,12 @@ struct Program {
   /// Of the optimizer, for each parameter.
   static constexpr int state_count = [] {
     int count = 0;
-    for (const Output& output : graph.outputs)
+    for (const Output& output : graph.outputs) {
       if (output.destination == Destination::state && output.index >= count) count = output.index + 1;
+      // Of one parameter: the k-th state of slot i has the number i + k·slots.
+      if (output.destination == Destination::slot_state && output.index / slots.count >= count)
+        count = output.index / slots.count + 1;
+    }
     return count;
   }();
   static constexpr long per_sample_floats = plan.per_sample_floats, fixed_floats = plan.fixed_floats;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <tenet/exec/execution.hpp>
+#include <tenet/exec/lanes.hpp>
 
 /// Programs on a device with a memory of its own: what they work on stays there from run to run.
 namespace tenet {
@@ -86,8 +87,8 @@ class ResidentDevice : public OneDevice<Device, Kernels> {
 };
 
 /// An `Execution` there, with the same interface: inputs are copied in, results out. `run` returns when it has started
-/// the program; `result` waits for it. From the second run of a batch's size on the steps start with one call, if the
-/// executor can record them.
+/// the program; `result` waits for it. If the executor has lanes, what does not depend on each other runs at once; if
+/// it can record, the steps start with one call from the second run of a batch's size on.
 template <class Program>
 class ResidentExecution : public Execution<Program, OneSampleNever> {
   using Base = Execution<Program, OneSampleNever>;
@@ -175,14 +176,19 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   /// The first run of a size chooses algorithms, which takes a while and may not be recorded. Recorded steps hold the
   /// places of what they work on.
   void run_all(int batch, bool places_are_new) {
-    constexpr int first = Program::lowered.prepared_steps, last = Program::lowered.used.steps;
     if constexpr (requires { typename Executor::Recording; }) {
       if (places_are_new) recorded_.clear();
       const auto [found, is_first] = recorded_.try_emplace(batch);
-      if (!is_first && !found->second) found->second = executor_->record([&] { this->run_steps(first, last); });
+      if (!is_first && !found->second) found->second = executor_->record([this] { start(); });
       if (found->second) return executor_->replay(found->second);
     }
-    this->run_steps(first, last);
+    start();
+  }
+  void start() {
+    if constexpr (HasLanes<Executor>)
+      run_on_lanes(lanes_of<Program>(), *executor_, [&](Executor& lane, int s) { this->run_steps(lane, s, s + 1); });
+    else
+      this->run_steps(Program::lowered.prepared_steps, Program::lowered.used.steps);
   }
 
   struct NoRecording {};

@@ -7,6 +7,7 @@
 #include <tenet/core/worker_sum.hpp>
 #include <tenet/device/cuda/runtime.hpp>
 #include <utility>
+#include <vector>
 
 namespace tenet::gpu {
 
@@ -28,6 +29,25 @@ class Recording {
 
  private:
   cudaGraphExec_t graph_ = nullptr;
+};
+
+/// A moment in what a stream runs.
+class Event {
+ public:
+  Event() = default;
+  explicit Event(cudaEvent_t event) : event_(event) {}
+  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  Event& operator=(Event&& other) noexcept {
+    std::swap(event_, other.event_);
+    return *this;
+  }
+  ~Event() {
+    if (event_ != nullptr) cudaEventDestroy(event_);
+  }
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
 };
 
 /// The executor of a GPU: what is given to it runs there one after the other, while the caller goes on. Errors of what
@@ -52,6 +72,7 @@ class Stream {
   ~Stream() {
     cudaSetDevice(device_);
     cudaStreamSynchronize(stream_);
+    lanes_.clear();
     libraries_.clear();
     cudaFree(workspace_);
     cudaStreamDestroy(stream_);
@@ -90,6 +111,23 @@ class Stream {
   void copy_out(void* to, const void* from, long bytes) const {
     check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_), "copying out");
   }
+  /// Streams of the same device that run beside this one, which is the first: what one of them is given behind
+  /// `wait(event)` runs after what another one was given before its `mark`.
+  Stream& lane(int i) {
+    if (i == 0) return *this;
+    while (lanes_.size() < static_cast<std::size_t>(i)) lanes_.push_back(std::make_unique<Stream>(device_));
+    return *lanes_[static_cast<std::size_t>(i - 1)];
+  }
+  using Event = gpu::Event;
+  Event mark() const {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "creating an event");
+    Event made(event);
+    check(cudaEventRecord(event, stream_), "marking a moment");
+    return made;
+  }
+  void wait(const Event& event) const { check(cudaStreamWaitEvent(stream_, event.get(), 0), "waiting for an event"); }
+
   /// The state that a library keeps for this stream, made when it is asked for first.
   template <class Library>
   Library& library() {
@@ -136,6 +174,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
   void* workspace_ = nullptr;
   std::map<const void*, std::shared_ptr<void>> libraries_;
+  std::vector<std::unique_ptr<Stream>> lanes_;
 };
 
 }  // namespace tenet::gpu
