@@ -1,4 +1,4 @@
-# tenet::cuda_libraries: what Tenet's CUDA device is linked with, and the one option that it wants of nvcc. For projects
+# tenet::cuda_libraries: what Tenet's CUDA device is linked with, and the options that it wants of nvcc. For projects
 # that enable the language CUDA, and for those that only link what others have compiled.
 find_package(CUDAToolkit 12.0 QUIET)
 find_path(TENET_CUDNN_INCLUDE_DIR cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include)
@@ -23,6 +23,8 @@ if(TenetCudaLibraries_FOUND AND NOT TARGET tenet::cuda_libraries)
   mark_as_advanced(TENET_THRUST_INCLUDE_DIR)
   target_include_directories(tenet::cuda_libraries SYSTEM INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:${TENET_THRUST_INCLUDE_DIR}>)
-  # Element functions are constexpr: this makes them functions of kernels, too.
-  target_compile_options(tenet::cuda_libraries INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+  # CMake 3.25 does not know that nvcc has C++20. Element functions are constexpr: the other option makes them functions
+  # of kernels, too.
+  target_compile_options(tenet::cuda_libraries INTERFACE
+    "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--expt-relaxed-constexpr>")
 endif()
