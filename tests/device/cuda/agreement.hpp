@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../random_numbers.hpp"
+#include "fibers.hpp"
 #include "tenet/device/cuda/host_stream.hpp"
 #include "tenet/device/cuda/launch.hpp"
 #include "tenet/device/own_memory.hpp"
@@ -49,8 +50,8 @@ class Place {
 };
 
 /// The law of a GPU's kernels: run(place, to) agrees with the reference within `tolerance` * (1 + |reference|), writes
-/// nothing beyond its result, and has the same bits each time: on the host, serially and by several threads, and on a
-/// GPU if there is one.
+/// nothing beyond its result, and has the same bits each time: on the host, serially and by several threads, by
+/// teams of fibers, and on a GPU if there is one.
 template <class Run>
 void check_agreement(long size, double tolerance, Run run) {
   constexpr float untouched = 12345.25f;
@@ -88,6 +89,8 @@ void check_agreement(long size, double tolerance, Run run) {
   static tenet::gpu::ParallelHost several_threads;
   check(one_thread);
   check(several_threads);
+  static tenet::gpu::FiberHost teams;
+  check(teams);
   if (tenet::gpu::device_count() > 0) {
     static tenet::gpu::Stream stream(0);
     check(stream);

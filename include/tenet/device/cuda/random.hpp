@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <tenet/core/random.hpp>
+#include <tenet/device/cuda/element.hpp>
+
+namespace tenet::gpu {
+
+namespace detail {
+
+/// Elements 4i to 4i + 3 of a mask: one call of Philox.
+struct DropoutMask {
+  long count;
+  float probability, kept;
+  std::uint64_t seed;
+  std::uint32_t salt;
+  float* mask;
+  bool in_fours;  ///< the mask is aligned as fours are
+
+  TENET_HOST_DEVICE void operator()(long i) const {
+    const std::array<std::uint32_t, 4> words = philox(static_cast<std::uint64_t>(i), seed, salt);
+    Four<float> four;
+    for (int j = 0; j < 4; ++j) four.at[j] = unit_float(words[static_cast<std::size_t>(j)]) < probability ? 0.0f : kept;
+    if (in_fours && 4 * i + 4 <= count)
+      *reinterpret_cast<Four<float>*>(mask + 4 * i) = four;
+    else
+      for (int j = 0; j < 4 && 4 * i + j < count; ++j) mask[4 * i + j] = four.at[j];
+  }
+};
+
+}  // namespace detail
+
+/// mask[i] = 0 with the given probability, else 1 / (1 - probability).
+///
+/// Element i is decided by word i % 4 of philox(i / 4, seed, salt): the same bits on every device.
+template <class Executor>
+void run_dropout_mask(Executor& executor, long count, float probability, std::uint64_t seed, std::uint32_t salt,
+                      float* mask) {
+  const bool in_fours = reinterpret_cast<std::uintptr_t>(mask) % sizeof(detail::Four<float>) == 0;
+  for_each(executor, (count + 3) / 4,
+           detail::DropoutMask{count, probability, 1.0f / (1.0f - probability), seed, salt, mask, in_fours});
+}
+
+}  // namespace tenet::gpu

@@ -1,0 +1,52 @@
+#include "agreement.hpp"
+#include "tenet/device/cuda/pool2d.hpp"
+#include "tenet/device/reference/pool2d.hpp"
+
+namespace {
+
+using tenet::Pool2dGeometry;
+
+void check_pooling(const Pool2dGeometry& g, int batch, const std::vector<float>& x) {
+  CAPTURE(g.channels, g.height, g.width, g.kernel, g.stride, g.padding, batch);
+  const auto dy = random_floats(batch * g.result_size(), 2);
+  std::vector<float> y(dy.size());
+  tenet::reference::Serial serial;
+  run_max_pool2d(serial, g, batch, x.data(), y.data());
+  check_agreement(batch * g.result_size(), 0,
+                  [&](auto& place, float* to) { run_max_pool2d(place.executor, g, batch, place.in(x), to); });
+  check_agreement(batch * g.input_size(), 1e-6, [&](auto& place, float* to) {
+    run_max_pool2d_gradient(place.executor, g, batch, place.in(x), place.in(y), place.in(dy), to);
+  });
+  check_agreement(batch * g.result_size(), g.kernel > 100 ? 1e-4 : 2e-6,
+                  [&](auto& place, float* to) { run_avg_pool2d(place.executor, g, batch, place.in(x), to); });
+  check_agreement(batch * g.input_size(), 2e-6,
+                  [&](auto& place, float* to) { run_avg_pool2d_gradient(place.executor, g, batch, place.in(dy), to); });
+}
+
+constexpr Pool2dGeometry geometries[] = {
+    {1, 1, 1, 1, 1, 0},     {5, 9, 11, 3, 2, 1},    {3, 7, 7, 7, 7, 0},   {4, 13, 37, 3, 1, 1},
+    {2, 30, 31, 5, 3, 2},   {40, 4, 4, 4, 1, 0},    {7, 10, 10, 2, 3, 0},  // windows with gaps between them
+    {6, 24, 24, 2, 2, 0},   {1, 3, 1100, 2, 2, 0},  {3, 5, 7, 2, 2, 0},   {3, 20, 21, 9, 4, 4},
+    {2, 40, 33, 33, 1, 16}, {1, 90, 70, 40, 15, 3},
+};
+
+}  // namespace
+
+TEST_CASE("pooling agrees with the reference", "[cuda][pool2d]") {
+  for (const Pool2dGeometry& g : geometries)
+    for (const int batch : {1, 5}) {
+      auto x = random_floats(batch * g.input_size(), 1);
+      for (std::size_t i = 0; i < x.size(); i += 3) x[i] = 0.25f;  // equal elements: the first one wins
+      check_pooling(g, batch, x);
+    }
+}
+
+TEST_CASE("pooling of what is no number or infinite agrees with the reference", "[cuda][pool2d]") {
+  for (const Pool2dGeometry& g : geometries) {
+    if (g.input_size() < 20) continue;
+    auto x = random_floats(2 * g.input_size(), 1);
+    for (std::size_t i = 7; i < x.size(); i += 29) x[i] = __builtin_nanf("");
+    for (std::size_t i = 0; i < x.size(); i += 31) x[i] = -__builtin_inff();
+    check_pooling(g, 2, x);
+  }
+}
