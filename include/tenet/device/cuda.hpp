@@ -2,9 +2,15 @@
 
 #include <tenet/device/arguments.hpp>
 #include <tenet/device/cuda/conv2d.hpp>
+#include <tenet/device/cuda/copy.hpp>
+#include <tenet/device/cuda/cross_entropy.hpp>
 #include <tenet/device/cuda/element.hpp>
 #include <tenet/device/cuda/launch.hpp>
+#include <tenet/device/cuda/layer_norm.hpp>
 #include <tenet/device/cuda/matmul.hpp>
+#include <tenet/device/cuda/pool2d.hpp>
+#include <tenet/device/cuda/random.hpp>
+#include <tenet/device/cuda/softmax.hpp>
 
 namespace tenet {
 
