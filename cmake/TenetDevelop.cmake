@@ -9,7 +9,8 @@ set(processor $<$<BOOL:${TENET_NATIVE}>:-march=native>)
 target_compile_options(tenet_develop INTERFACE
   "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;${warnings};${processor}>"
   # The code that nvcc makes for the host is no concern of -Wpedantic.
-  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra;$<$<BOOL:${TENET_WARNINGS_AS_ERRORS}>:-Werror=all-warnings>>")
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra$<$<BOOL:${TENET_NATIVE}>:,-march=native>>"
+  $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${TENET_WARNINGS_AS_ERRORS}>>:-Werror=all-warnings>)
 
 # What of this repository is compiled as CUDA C++, by the toolkit that the component has found.
 if(TARGET tenet::cuda)

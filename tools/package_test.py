@@ -22,6 +22,8 @@ def build_and_run(folder: pathlib.Path, cxx: str, *settings: str) -> None:
     run("cmake", "--build", folder)
     run(folder / "uses_tenet")
     run(folder / "uses_tenet_data")
+    if (folder / "uses_tenet_cuda").exists():
+        run(folder / "uses_tenet_cuda")
     if (folder / "uses_tenet_mpi").exists():  # where Boost.MPI is
         run(ROOT / "tools" / "mpirun.sh", "2", folder / "uses_tenet_mpi")
 
@@ -30,7 +32,9 @@ def install(folder: pathlib.Path, cxx: str) -> None:
     off = [f"-DTENET_BUILD_{kind}=OFF" for kind in ("TESTS", "EXAMPLES", "BENCHMARKS")]
     run("cmake", "-S", ROOT, "-B", folder / "library", f"-DCMAKE_CXX_COMPILER={cxx}", *off)
     run("cmake", "--install", folder / "library", "--prefix", folder / "prefix")
-    build_and_run(folder / "user", cxx, f"-DCMAKE_PREFIX_PATH={folder / 'prefix'}")
+    nvcc = shutil.which("nvcc", path=f"{os.environ.get('PATH', '')}:/usr/local/cuda/bin")
+    cuda = ["-DUSES_TENET_CUDA=ON", f"-DCMAKE_CUDA_COMPILER={nvcc}"] if nvcc else []
+    build_and_run(folder / "user", cxx, f"-DCMAKE_PREFIX_PATH={folder / 'prefix'}", *cuda)
 
 
 def subdirectory(folder: pathlib.Path, cxx: str) -> None:

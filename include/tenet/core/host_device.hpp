@@ -1,7 +1,8 @@
 #pragma once
 
 /// In front of functions that run inside CUDA kernels, too: nothing for compilers that know the processor only.
-/// `constexpr` functions need it not, they are compiled for both by nvcc's --expt-relaxed-constexpr.
+/// `constexpr` functions need it not, they are compiled for both by nvcc's --expt-relaxed-constexpr; and templates that
+/// are instantiated for `Vector`, too, do without: kernels have no vectors.
 #if defined(__CUDACC__)
 #define TENET_HOST_DEVICE __host__ __device__
 #else

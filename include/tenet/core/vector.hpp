@@ -24,6 +24,10 @@ typedef float Vector __attribute__((vector_size(4 * vector_width)));
 /// What comparing two vectors gives: all bits of a lane are set where it holds; also the integers of `Vector`'s lanes.
 typedef int VectorMask __attribute__((vector_size(4 * vector_width)));
 
+/// All lanes zero. nvcc 13 crashes at `Vector{}` in what may run at compile time, element functions and lambdas among
+/// it; so it is written like this, or as `broadcast<T>(0.0f)`, everywhere.
+inline Vector zero_lanes() { return Vector{}; }
+
 /// T with all lanes equal to `value`.
 template <class T>
 inline T broadcast(float value) {  // not constexpr for vectors: nvcc 13 crashes folding 64-byte vectors
@@ -45,7 +49,7 @@ inline Vector load(const float* from) {
 inline Vector load_partial(const float* from, int count) {
 #if defined(__AVX512F__) && \
     !defined(__CUDACC__)  // one instruction; the builtin, as its header costs every includer 0.3 s
-  return __builtin_ia32_loadups512_mask(from, Vector{}, static_cast<unsigned short>((1u << count) - 1u));
+  return __builtin_ia32_loadups512_mask(from, zero_lanes(), static_cast<unsigned short>((1u << count) - 1u));
 #else
   float lanes[vector_width] = {};
   for (int i = 0; i < count; ++i) lanes[i] = from[i];

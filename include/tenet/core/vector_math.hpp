@@ -61,7 +61,7 @@ inline Vector log(Vector x) {
   // x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)).
   const VectorMask n = (bits - 0x3f3504f3) >> 23;
   const Vector f = detail::as_float(bits - (n << 23)) - 1.0f;
-  const Vector whole = __builtin_convertvector(n, Vector) - select(denormal, broadcast<Vector>(23.0f), Vector{});
+  const Vector whole = __builtin_convertvector(n, Vector) - select(denormal, broadcast<Vector>(23.0f), zero_lanes());
   const Vector q = detail::polynomial(f, 0.06971611471f, -0.1147973385f, 0.1168541992f, -0.1242568733f, 0.1424905765f,
                                       -0.1666780232f, 0.2000071575f, -0.2499999696f, 0.3333333118f);
   const Vector square = f * f;

@@ -49,7 +49,7 @@ namespace detail {
 
 /// What operation Operation of a region reads as its operand.
 template <Wiring wiring, int Operation, int Operand, class Lane>
-[[gnu::always_inline]] TENET_HOST_DEVICE inline Lane region_operand(const Lane* inputs, const Lane* values) {
+[[gnu::always_inline]] constexpr Lane region_operand(const Lane* inputs, const Lane* values) {
   constexpr int from = wiring.source[Operation][Operand];
   if constexpr (from >= 0)
     return inputs[from];
@@ -58,8 +58,8 @@ template <Wiring wiring, int Operation, int Operand, class Lane>
 }
 
 template <Wiring wiring, auto... functions, class Lane, int... I>
-[[gnu::always_inline]] TENET_HOST_DEVICE inline void evaluate_operations(const Lane* inputs, Lane* values,
-                                                                         std::integer_sequence<int, I...>) {
+[[gnu::always_inline]] constexpr void evaluate_operations(const Lane* inputs, Lane* values,
+                                                          std::integer_sequence<int, I...>) {
   ((values[I] = functions(region_operand<wiring, I, 0>(inputs, values), region_operand<wiring, I, 1>(inputs, values),
                           region_operand<wiring, I, 2>(inputs, values), region_operand<wiring, I, 3>(inputs, values))),
    ...);
@@ -67,7 +67,7 @@ template <Wiring wiring, auto... functions, class Lane, int... I>
 
 /// Evaluates a region for one Lane (a float or a vector of them): inputs -> the values of all operations.
 template <Wiring wiring, auto... functions, class Lane>
-[[gnu::always_inline]] TENET_HOST_DEVICE inline void evaluate_region(const Lane* inputs, Lane* values) {
+[[gnu::always_inline]] constexpr void evaluate_region(const Lane* inputs, Lane* values) {
   if constexpr (sizeof...(functions) > 0)  // nvcc crashes on the empty sequence
     evaluate_operations<wiring, functions...>(inputs, values, std::make_integer_sequence<int, sizeof...(functions)>{});
 }

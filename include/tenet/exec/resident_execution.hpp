@@ -119,6 +119,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   void collect_gradients() { arenas_->bring_back_gradients(); }
 
   void run(int batch) {
+    if constexpr (requires { executor_->use(); }) executor_->use();  // by whatever thread it is called
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const TensorInfo* const type = Program::input_types[i];
       if (type == nullptr || inputs_[i].host == nullptr) continue;

@@ -8,13 +8,15 @@ namespace ops {
 
 struct ReluGradient : ElementOperation {
   static constexpr const char* name = "relu_gradient";
-  static constexpr auto element(auto y, auto upstream) { return select(y > 0.0f, upstream, decltype(y){}); }
+  static constexpr auto element(auto y, auto upstream) {
+    return select(y > 0.0f, upstream, broadcast<decltype(y)>(0.0f));
+  }
 };
 
 struct Relu : ElementOperation {
   static constexpr const char* name = "relu";
   static constexpr Algebra algebra = Algebra::idempotent;
-  static constexpr auto element(auto x) { return select(x < 0.0f, decltype(x){}, x); }
+  static constexpr auto element(auto x) { return select(x < 0.0f, broadcast<decltype(x)>(0.0f), x); }
   static constexpr auto gradient(auto y, auto upstream, auto) {
     return gradients([=] { return apply<ReluGradient>(y, upstream); });
   }

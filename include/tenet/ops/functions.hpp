@@ -54,7 +54,7 @@ struct Square : ElementOperation {
 struct Copysign : ElementOperation {
   static constexpr const char* name = "abs_gradient";
   static constexpr auto element(auto x, auto upstream) {
-    return select(x > 0.0f, upstream, select(x < 0.0f, -upstream, decltype(x){}));
+    return select(x > 0.0f, upstream, select(x < 0.0f, -upstream, broadcast<decltype(x)>(0.0f)));
   }
 };
 
@@ -69,11 +69,15 @@ struct Abs : ElementOperation {
 /// The upstream where `chosen` is the result: the larger (smaller) operand; ties go to the first.
 struct WhereGreater : ElementOperation {
   static constexpr const char* name = "where_greater";
-  static constexpr auto element(auto a, auto b, auto upstream) { return select(a > b, upstream, decltype(upstream){}); }
+  static constexpr auto element(auto a, auto b, auto upstream) {
+    return select(a > b, upstream, broadcast<decltype(upstream)>(0.0f));
+  }
 };
 struct WhereNotGreater : ElementOperation {
   static constexpr const char* name = "where_not_greater";
-  static constexpr auto element(auto a, auto b, auto upstream) { return select(a > b, decltype(upstream){}, upstream); }
+  static constexpr auto element(auto a, auto b, auto upstream) {
+    return select(a > b, broadcast<decltype(upstream)>(0.0f), upstream);
+  }
 };
 
 struct Maximum : ElementOperation {

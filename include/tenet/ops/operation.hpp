@@ -111,7 +111,7 @@ struct OperationInfo {
 namespace detail {
 
 template <class Op, class Lane>
-TENET_HOST_DEVICE constexpr Lane element_thunk(Lane a, Lane b, Lane c, Lane d) {
+constexpr Lane element_thunk(Lane a, Lane b, Lane c, Lane d) {
   (void)a, (void)b, (void)c, (void)d;
   if constexpr (requires { Op::element(a, b, c, d); })
     return Op::element(a, b, c, d);

@@ -120,6 +120,7 @@ std::string device_text(const typename Device::Kernels::Executor& executor, int 
   std::string result = "device: ";
   if (replicas > 1) result = std::to_string(replicas) + " devices, each: ";
   result += Device::Kernels::name;
+  if constexpr (requires { executor.description(); }) result += ", " + executor.description();
   if constexpr (requires { executor.size(); }) {
     char text[64];
     std::snprintf(text, sizeof text, ", %d threads, vectors of %d floats", executor.size(), vector_width);

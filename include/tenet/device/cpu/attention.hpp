@@ -34,7 +34,7 @@ inline void tiled_product(long rows, long columns, long inner, const float* a, l
 /// Rows of `width` floats to rows of whole vectors, filled with zeros.
 inline void copy_rows(const float* from, long from_row, long rows, long width, float* to, long to_row) {
   for (long i = 0; i < rows; ++i, from += from_row, to += to_row) {
-    if (width < to_row) store(to + to_row - vector_width, Vector{});
+    if (width < to_row) store(to + to_row - vector_width, zero_lanes());
     copy_floats(to, from, width);
   }
 }
@@ -89,10 +89,10 @@ template <int... V>
 /// One vector of exp(scale·(scores - largest)), 0 in the first lanes.
 [[gnu::always_inline]] inline void exponential_of_score(float* score, Vector largest, float scale, int unseeing,
                                                         Vector& sum) {
-  Vector weight{};
+  Vector weight = zero_lanes();
   if (unseeing < vector_width) {
     weight = exp_of_negative((load(score) - largest) * scale);
-    if (unseeing > 0) weight = select(first_lanes(unseeing), Vector{}, weight);
+    if (unseeing > 0) weight = select(first_lanes(unseeing), zero_lanes(), weight);
   }
   store(score, weight);
   sum += weight;
@@ -104,7 +104,7 @@ template <int... V>
                                                           std::integer_sequence<int, V...> vectors) {
   Vector largest[sizeof...(V)];
   largest_scores(block, largest, vectors);
-  ((sum[V] = Vector{}), ...);
+  ((sum[V] = zero_lanes()), ...);
   float* row = block.scores;
   for (long j = 0; j < block.keys; ++j, row += query_block) {
     if (j <= block.masked) {

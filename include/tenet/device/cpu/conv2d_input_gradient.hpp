@@ -186,8 +186,8 @@ void for_each_input_gradient_tap(const Conv2dGeometry& g, const InputGradientCut
     if (s == 2 && g.width > 1) {
       const float *const even = source(y % s, 0, y / s), *const odd = source(y % s, 1, y / s);
       for (long x = 0; x < g.width; x += 2 * vector_width) {
-        const Vector a = even != nullptr ? load(even + x / 2) : Vector{},
-                     b = odd != nullptr ? load(odd + x / 2) : Vector{};
+        const Vector a = even != nullptr ? load(even + x / 2) : zero_lanes(),
+                     b = odd != nullptr ? load(odd + x / 2) : zero_lanes();
         float both[2 * vector_width];
         float* const to = end - plane >= x + 2 * vector_width ? plane + x : both;
         store(to, interleave_low(a, b));

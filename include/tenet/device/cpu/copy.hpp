@@ -149,7 +149,7 @@ inline void run_strided_sum(Workers& workers, const StridedCopyGeometry& g, int 
   const long length = row.extents[0], stride = row.from[0];
   detail::run_ranges(workers, kept.size(), terms, [&](long first, long last) {
     kept.run(first, last, [&](long kept_source, long target) {
-      Vector lanes{};
+      Vector lanes = zero_lanes();
       float sum = 0;
       summed.run(0, summed.size(), [&](long source, long) {
         const float* start = from + kept_source + source;

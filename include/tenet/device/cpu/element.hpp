@@ -59,7 +59,7 @@ template <Wiring wiring, int... K>
 [[gnu::always_inline]] inline void find_inputs(const ElementArguments& arguments, long i, const float** data,
                                                Vector* inputs, std::integer_sequence<int, K...>) {
   ((data[K] = find_input<wiring, K>(arguments, i)), ...);
-  ((inputs[K] = wiring.uniform[K] ? broadcast<Vector>(*input_numbers<wiring, K>(data[K])) : Vector{}), ...);
+  ((inputs[K] = wiring.uniform[K] ? broadcast<Vector>(*input_numbers<wiring, K>(data[K])) : zero_lanes()), ...);
 }
 
 template <Wiring wiring, int... K>
@@ -92,7 +92,7 @@ template <Role role, Wiring wiring, auto... functions>
   tenet::detail::evaluate_region<wiring, functions...>(inputs, values);
   if constexpr (role == Role::store) {
     store_outputs<wiring>(inputs, values, outputs, j, lanes, std::make_integer_sequence<int, wiring.outputs>{});
-    return Vector{};
+    return zero_lanes();
   } else {
     return output_of<wiring, 0>(inputs, values);
   }
@@ -109,7 +109,7 @@ void element_range(const ElementArguments& arguments, long first, long last, lon
   float* outputs[max_region_outputs];
   for (int k = 0; k < wiring.outputs; ++k) outputs[k] = arguments.outputs[k];
   const long block = arguments.block;
-  Vector sum{}, other{};  // two of them, as an addition takes four cycles
+  Vector sum = zero_lanes(), other = zero_lanes();  // two of them, as an addition takes four cycles
   for (long r = 0; r < repeat; ++r) {
     const long end = last + r * stride;
     for (long i = first + r * stride; i < end;) {
@@ -139,7 +139,7 @@ void element_range(const ElementArguments& arguments, long first, long last, lon
         }
         if (const int lanes = rest_of(stop - i); lanes > 0) {
           const Vector value = region_at<role, wiring, functions...>(data, uniform, outputs, i, lanes);
-          sum += select(first_lanes(lanes), value, Vector{});
+          sum += select(first_lanes(lanes), value, zero_lanes());
         }
       }
       i = stop;

@@ -24,12 +24,12 @@ struct RowMoments {
   float mean, scale;
 
   RowMoments(const NormRows& rows, const float* x) {
-    Vector sum{}, squares{};
+    Vector sum = zero_lanes(), squares = zero_lanes();
     for_each_vector(rows.columns, [&](int c, int lanes) { sum += load_lanes(x + c, lanes); });
     mean = horizontal_sum(sum) * rows.reciprocal;
     for_each_vector(rows.columns, [&](int c, int lanes) {
       Vector difference = load_lanes(x + c, lanes) - mean;
-      if (lanes < vector_width) difference = select(first_lanes(lanes), difference, Vector{});
+      if (lanes < vector_width) difference = select(first_lanes(lanes), difference, zero_lanes());
       squares += difference * difference;
     });
     scale = rsqrt(horizontal_sum(squares) * rows.reciprocal + rows.epsilon);
@@ -74,7 +74,7 @@ inline void run_layer_norm_gradient(Workers& workers, long count, int columns, f
       const float *const from = x + r * columns, *const dy = upstream + r * columns;
       float* const to = gradient + r * columns;
       const RowMoments moments(rows, from);
-      Vector sum{}, projections{};
+      Vector sum = zero_lanes(), projections = zero_lanes();
       for_each_vector(columns, [&](int c, int lanes) {  // lanes without an element hold upstream = 0
         const Vector g = load_lanes(dy + c, lanes) * load_lanes(weight + c, lanes);
         sum += g;
@@ -119,7 +119,7 @@ inline void run_layer_norm_parameters(Workers& workers, long count, int columns,
   run_tasks(workers, chunks, static_cast<double>(count) * columns < inline_elements, task);
   if (chunks <= 1) return;
   for_each_vector(static_cast<int>(size), [&](int c, int lanes) {
-    Vector sum{};
+    Vector sum = zero_lanes();
     for (long i = 0; i < chunks; ++i) sum += load_lanes(partial + i * size + c, lanes);
     store_lanes(gradients + c, sum, lanes);
   });

@@ -41,7 +41,7 @@ class RegionRows {
   template <int k>
   [[gnu::always_inline]] static inline Vector staying(const float* data, int v) {
     if constexpr (!stays(k))
-      return Vector{};
+      return zero_lanes();
     else if constexpr (region.is_number(k))
       return broadcast<Vector>(data[0]);
     else
@@ -53,7 +53,7 @@ class RegionRows {
     if constexpr (region.is_number(k) && !stays(k))
       return broadcast<Vector>(data[region.index(k, row, first, 0)]);
     else
-      return Vector{};
+      return zero_lanes();
   }
   /// `lanes` lanes of input k from element j of a row on.
   template <int k, int lanes>
@@ -80,7 +80,7 @@ class RegionRows {
        ...);
     else
       sum += lanes == vector_width ? output_of<wiring, 0>(inputs, values)
-                                   : select(first_lanes(lanes), output_of<wiring, 0>(inputs, values), Vector{});
+                                   : select(first_lanes(lanes), output_of<wiring, 0>(inputs, values), zero_lanes());
   }
 
   template <int... K, int... V>
@@ -113,7 +113,7 @@ class RegionRows {
 /// Evaluates a region over all of its elements. Role store: writes the values. Role sum: outputs[0][0] is their sum.
 template <Role role, Wiring wiring, KnownRegion region, auto... functions>
 [[gnu::always_inline]] inline void run_known_region(const float* const* data, float* const* outputs) {
-  Vector sum{};
+  Vector sum = zero_lanes();
   detail::RegionRows<role, wiring, region, functions...>::run(data, outputs, sum);
   if constexpr (role == Role::sum) outputs[0][0] = horizontal_sum(sum);
 }
@@ -187,7 +187,7 @@ inline void row_times_transposed(const float* x, const float* rows, float* resul
   constexpr int whole = Columns / 4 * 4;
   for (int n = 0; n < whole; n += 4) {
     const float* const row = rows + n * long{Inner};
-    Vector a{}, b{}, c{}, d{};
+    Vector a = zero_lanes(), b = a, c = a, d = a;
     for (int k = 0; k < Inner; k += vector_width) {
       const Vector left = load_within<Inner>(x, k);
       a += left * load_within<Inner>(row, k);
@@ -200,7 +200,7 @@ inline void row_times_transposed(const float* x, const float* rows, float* resul
     __builtin_memcpy(result + n, &four, sizeof four);
   }
   for (int n = whole; n < Columns; ++n) {
-    Vector sum{};
+    Vector sum = zero_lanes();
     for (int k = 0; k < Inner; k += vector_width)
       sum += load_within<Inner>(x, k) * load_within<Inner>(rows + n * long{Inner}, k);
     result[n] = horizontal_sum(sum);

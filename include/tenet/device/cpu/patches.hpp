@@ -69,7 +69,7 @@ struct PatchPanels {
 
 /// The first `count` floats, zero in the other lanes; none behind `count` is read.
 inline Vector load_up_to(const float* from, long count) {
-  return count >= vector_width ? load(from) : count > 0 ? load_partial(from, static_cast<int>(count)) : Vector{};
+  return count >= vector_width ? load(from) : count > 0 ? load_partial(from, static_cast<int>(count)) : zero_lanes();
 }
 
 /// Patches of images [channels, height, width]: element (row (channel, u, v), column (sample, i, j)) is
@@ -140,7 +140,7 @@ struct Patches {
       if (++reached == step) reached = 0;
       if (skipped) continue;
       if (y < 0 || y >= last) {
-        for (long i = 0; i < length * phases; i += vector_width) store(to + i, Vector{});
+        for (long i = 0; i < length * phases; i += vector_width) store(to + i, zero_lanes());
       } else if (in_vectors && step == 1) {
         pad_row(plane, columns, -x0, length, to);
       } else if (in_vectors) {
@@ -170,14 +170,14 @@ struct Patches {
 
   /// Copies a row of `count` floats with `zeros` zeros before it and enough behind it for `length` places.
   [[gnu::always_inline]] static void pad_row(const float* row, long count, long zeros, long length, float* to) {
-    if (zeros > 0) store(to, Vector{});
+    if (zeros > 0) store(to, zero_lanes());
     for (long q = zeros; q < length; q += vector_width) store(to + q, load_up_to(row + q - zeros, count - q + zeros));
   }
   /// The same for the row's places -zeros, 2 - zeros, 4 - zeros, …
   [[gnu::always_inline]] static void pad_every_second(const float* row, long count, long zeros, long length,
                                                       float* to) {
     const long first = zeros > 0 ? (zeros + 1) / 2 : 0;
-    if (first > 0) store(to, Vector{});
+    if (first > 0) store(to, zero_lanes());
     row += 2 * first - zeros;
     count -= 2 * first - zeros;
     for (long q = first; q < length; q += vector_width, row += 2 * vector_width, count -= 2 * vector_width) {
@@ -205,7 +205,7 @@ struct RightPatches {
     if (columns % vector_width != 0) {
       const long last = panels.cut.count - 1, width = panels.cut.width(last);
       float* const end = to + panels.cut.first(last) * terms + width - vector_width;
-      for (long k = 0; k < terms; ++k) store(end + k * width, Vector{});
+      for (long k = 0; k < terms; ++k) store(end + k * width, zero_lanes());
     }
     patches.pack(k0, terms, j0, columns, panels, padded, to);
   }
@@ -231,7 +231,7 @@ struct TransposedChannels {
       const long first = cut.first(panel), row = cut.width(panel), valid = smaller(row, channels - first);
       float* const to = at(panel, sample * positions);
       if (valid < row) {
-        for (long p = 0; p < positions; ++p) store(to + p * row + row - vector_width, Vector{});
+        for (long p = 0; p < positions; ++p) store(to + p * row + row - vector_width, zero_lanes());
       }
       transpose_vectors(from + first * positions, positions, valid, positions, to, row);
     }

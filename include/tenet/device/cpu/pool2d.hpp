@@ -75,7 +75,8 @@ void pool_pairs(const Pool2dGeometry& g, const float* x, float scale, float* y) 
       return Operation::combine(load_some(x + c, 2 * width - c), load_some(x + g.width + c, 2 * width - c));
     };
     for (long j = 0; j < width; j += vector_width) {
-      const Vector a = columns(2 * j), b = 2 * j + vector_width < 2 * width ? columns(2 * j + vector_width) : Vector{};
+      const Vector a = columns(2 * j),
+                   b = 2 * j + vector_width < 2 * width ? columns(2 * j + vector_width) : zero_lanes();
       store_some(y + j, scale * Operation::combine(even_places(a, b), odd_places(a, b)), width - j);
     }
   }

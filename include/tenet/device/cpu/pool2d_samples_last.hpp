@@ -96,8 +96,8 @@ inline void run_max_pool2d_gradient(Workers& workers, In<Layout::samples_last>, 
                 const long at = u * row + v * sample_lanes + part;
                 const Vector value = load(plane + at);
                 const VectorMask wins = (value == largest) | (nan & (value != value));
-                store(gradient + at, load(gradient + at) + select(wins, rest, Vector{}));
-                rest = select(wins, Vector{}, rest);
+                store(gradient + at, load(gradient + at) + select(wins, rest, zero_lanes()));
+                rest = select(wins, zero_lanes(), rest);
               }
             }
           }
@@ -133,7 +133,7 @@ inline void run_avg_pool2d_gradient(Workers& workers, In<Layout::samples_last>, 
         for (long x = 0; x < g.width; ++x) {
           columns.advance(g, x, width);
           for (long part = 0; part < sample_lanes; part += vector_width, to += vector_width) {
-            Vector sum{};
+            Vector sum = zero_lanes();
             for (long i = rows.first; i < rows.last; ++i) {
               for (long j = columns.first; j < columns.last; ++j) {
                 sum += load(plane + (i * width + j) * sample_lanes + part);

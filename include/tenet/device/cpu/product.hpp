@@ -98,7 +98,7 @@ inline bool reads_in_place(const Matrix& b, long columns) {
 /// to [terms, width] = a panel of the right operand, zero beyond its `columns`.
 inline void pack_panel(long terms, long columns, long width, Matrix b, float* to) {
   if (columns < width) {
-    for (long k = 0; k < terms; ++k) store(to + (k + 1) * width - vector_width, Vector{});
+    for (long k = 0; k < terms; ++k) store(to + (k + 1) * width - vector_width, zero_lanes());
   }
   if (b.column != 1) return transpose_vectors(b.data, b.column, columns, terms, to, width);
   for (long k = 0; k < terms; ++k) copy_floats(to + k * width, b.data + k * b.row, columns);
@@ -181,7 +181,7 @@ inline void pack_and_multiply_panel(long rows, long columns, long width, long te
 
 /// c[j] = the sum over k < inner of a[k] * b[j * b_row + k] for four rows, in vectors along k.
 inline void four_dots(long inner, const float* a, const float* b, long b_row, float* c) {
-  Vector sum0{}, sum1{}, sum2{}, sum3{};
+  Vector sum0 = zero_lanes(), sum1{}, sum2{}, sum3{};
   long k = 0;
   for (; k + vector_width <= inner; k += vector_width) {
     const Vector x = load(a + k);

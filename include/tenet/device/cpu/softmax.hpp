@@ -23,10 +23,10 @@ inline float largest_of_row(const float* x, int columns) {
 
 /// Sum of exp(x - shift) over a row, whose terms are also written to `y` unless it is null.
 inline float sum_of_exponentials(const float* x, int columns, float shift, float* y) {
-  Vector sum{};
+  Vector sum = zero_lanes();
   for_each_vector(columns, [&](int c, int lanes) {
     const Vector value = exp(load_lanes(x + c, lanes) - shift);
-    sum += select(first_lanes(lanes), value, Vector{});
+    sum += select(first_lanes(lanes), value, zero_lanes());
     if (y != nullptr) store_lanes(y + c, value, lanes);
   });
   return horizontal_sum(sum);

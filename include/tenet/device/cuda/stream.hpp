@@ -82,6 +82,13 @@ class Stream {
   void use() const { check(cudaSetDevice(device_), "choosing the device"); }
   cudaStream_t get() const { return stream_; }
   int device() const { return device_; }
+  /// "NVIDIA H200, 139.81 GB, 132 processors"
+  std::string description() const {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, device_), "asking for its properties");
+    return std::string(properties.name) + ", " + bytes_text(static_cast<double>(properties.totalGlobalMem)) + ", " +
+           std::to_string(processors_) + " processors";
+  }
   int processors() const { return processors_; }
 
   /// Room for what a kernel needs meanwhile: one kernel at a time, as they run one after the other.
