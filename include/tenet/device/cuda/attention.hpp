@@ -151,8 +151,7 @@ struct Attention : AttentionOperands {
 };
 
 /// dquery = scale·sum of p·(dp - mean)·key, where p = w / sum(w), w = exp(score - largest), and mean = sum of p·dp: in
-/// one pass as scale·(sum of w·d·key - mean(d)·sum of w·key) / sum(w), where d = dp - that of the first key: what all
-/// dp have in common does not take digits away.
+/// one pass as scale·(sum of w·dp·key - mean·sum of w·key) / sum(w).
 template <int most_width>
 struct AttentionQueryGradient : AttentionOperands {
   const float* upstream;
@@ -169,7 +168,7 @@ struct AttentionQueryGradient : AttentionOperands {
     const Columns dy = Columns::of(team, upstream + at.in(g.result), g.width);
     Columns weighted = Columns::zero(), of_keys = Columns::zero();
     OnlineSoftmax softmax;
-    float first = 0, mean = 0;
+    float mean = 0;
     const long seen = g.seen(at.row + 1);
     for (long j = 0; j < seen; j += attention_step) {
       float weights[attention_step], differences[attention_step];
@@ -183,13 +182,12 @@ struct AttentionQueryGradient : AttentionOperands {
       for (int k = 0; k < attention_step; ++k) weights[k] = team.sum(weights[k]);
       for (int k = 0; k < attention_step; ++k) differences[k] = team.sum(differences[k]);
       for (int k = 0; k < attention_step; ++k) weights[k] = j + k < seen ? g.scale * weights[k] : -__builtin_inff();
-      if (j == 0) first = differences[0];
       const float factor = softmax.add(weights);
       mean *= factor;
       weighted.scale(factor);
       of_keys.scale(factor);
       for (int k = 0; k < attention_step; ++k) {
-        const float product = weights[k] * (differences[k] - first);
+        const float product = weights[k] * differences[k];
         mean += product;
         weighted.add(product, k_row[k]);
         of_keys.add(weights[k], k_row[k]);
@@ -200,7 +198,7 @@ struct AttentionQueryGradient : AttentionOperands {
     weighted.add(-mean, of_keys);
     weighted.scale(g.scale * reciprocal);
     weighted.store(team, gradient + at.in(g.query_gradient), g.width);
-    if (team.rank() == 0) statistics[index - index % g.queries + at.row] = {softmax.largest, reciprocal, first + mean};
+    if (team.rank() == 0) statistics[index - index % g.queries + at.row] = {softmax.largest, reciprocal, mean};
   }
 };
 
