@@ -30,3 +30,11 @@ TEST_CASE("gradients of an embedding are added in order over many positions", "[
     run_embedding_gradient(place.executor, count, width, rows, place.in(tokens), place.in(upstream), to);
   });
 }
+
+TEST_CASE("embedding calls its epilogue behind its kernel", "[cuda][embedding]") {
+  const auto tokens = random_integers(20, 0, 7, 1);
+  const auto table = random_floats(7 * 3, 2);
+  check_epilogue(20 * 3, [&](auto& place, float* to, tenet::Epilogue epilogue) {
+    run_embedding(place.executor, 20, 3, 7, place.in(tokens), place.in(table), to, epilogue);
+  });
+}
