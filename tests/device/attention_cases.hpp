@@ -1,8 +1,5 @@
 #pragma once
 
-#include <vector>
-
-#include "agreement.hpp"
 #include "tenet/core/attention_geometry.hpp"
 
 /// Operands of an attention in one of the two ways in which they lie: three tensors, or one projection.
@@ -44,11 +41,11 @@ struct AttentionCase {
     return made;
   }
 
-  void forward(auto& executor, const std::vector<float>& x, float* to) const {
-    run_attention(executor, g, batch, x.data() + query, x.data() + key, x.data() + value, to);
+  void forward(auto& executor, const float* x, float* to) const {
+    run_attention(executor, g, batch, x + query, x + key, x + value, to);
   }
-  void backward(auto& executor, const std::vector<float>& x, const std::vector<float>& upstream, float* to) const {
-    run_attention_gradient(executor, g, batch, x.data() + query, x.data() + key, x.data() + value, upstream.data(),
-                           to + dquery, to + dkey, to + dvalue);
+  void backward(auto& executor, const float* x, const float* upstream, float* to) const {
+    run_attention_gradient(executor, g, batch, x + query, x + key, x + value, upstream, to + dquery, to + dkey,
+                           to + dvalue);
   }
 };

@@ -1,5 +1,6 @@
 #include "tenet/device/cpu/attention.hpp"
 
+#include "../agreement.hpp"
 #include "../attention_cases.hpp"
 #include "tenet/device/reference/attention.hpp"
 
@@ -8,9 +9,10 @@ namespace {
 void check_attention(const AttentionCase& shape) {
   CAPTURE(shape.batch, shape.g.heads, shape.g.queries, shape.g.keys, shape.g.width, shape.g.causal);
   const auto x = random_floats(shape.operands, 1), upstream = random_floats(shape.results, 2);
-  check_agreement(shape.results, 2e-6, [&](auto& executor, float* to) { shape.forward(executor, x, to); });
+  check_agreement(shape.results, 2e-6, [&](auto& executor, float* to) { shape.forward(executor, x.data(), to); });
   if (shape.g.keys == 1) return;  // the gradients of queries and keys are zero
-  check_agreement(shape.gradients, 1e-5, [&](auto& executor, float* to) { shape.backward(executor, x, upstream, to); });
+  check_agreement(shape.gradients, 1e-5,
+                  [&](auto& executor, float* to) { shape.backward(executor, x.data(), upstream.data(), to); });
 }
 
 }  // namespace
@@ -36,7 +38,7 @@ TEST_CASE("keys behind the last query of causal attention get no gradient", "[cp
   check_attention(shape);
   const auto x = random_floats(shape.operands, 1), upstream = random_floats(shape.results, 2);
   std::vector<float> gradient(static_cast<std::size_t>(shape.gradients), 1);
-  shape.backward(pool(1), x, upstream, gradient.data());
+  shape.backward(pool(1), x.data(), upstream.data(), gradient.data());
   for (long i = 5 * 4; i < 70 * 4; ++i) {
     CHECK(gradient[static_cast<std::size_t>(shape.dkey + i)] == 0);
     CHECK(gradient[static_cast<std::size_t>(shape.dvalue + i)] == 0);
@@ -48,10 +50,10 @@ TEST_CASE("attention bears scores that are far apart, and reports those that are
     const AttentionCase shape = AttentionCase::of_projection(2, 2, 40, 8, causal);
     auto x = random_floats(shape.operands, 1);
     for (float& number : x) number *= 8;
-    check_agreement(shape.results, 5e-5, [&](auto& executor, float* to) { shape.forward(executor, x, to); });
+    check_agreement(shape.results, 5e-5, [&](auto& executor, float* to) { shape.forward(executor, x.data(), to); });
     x[static_cast<std::size_t>(shape.query)] = __builtin_nanf("");
     std::vector<float> y(static_cast<std::size_t>(shape.results));
-    shape.forward(pool(1), x, y.data());
+    shape.forward(pool(1), x.data(), y.data());
     for (int c = 0; c < shape.g.width; ++c) CHECK(std::isnan(y[static_cast<std::size_t>(c)]));
     CHECK_FALSE(std::isnan(y[static_cast<std::size_t>(shape.g.result.row)]));
   }

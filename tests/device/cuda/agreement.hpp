@@ -10,6 +10,7 @@
 #include "fibers.hpp"
 #include "tenet/device/cuda/host_stream.hpp"
 #include "tenet/device/cuda/launch.hpp"
+#include "tenet/device/epilogue.hpp"
 #include "tenet/device/own_memory.hpp"
 #include "tenet/device/reference/serial.hpp"
 
@@ -95,4 +96,25 @@ void check_agreement(long size, double tolerance, Run run) {
     static tenet::gpu::Stream stream(0);
     check(stream);
   }
+}
+
+/// The law of epilogues: run(place, to, epilogue) calls it once, for the whole result, behind its kernels.
+template <class Run>
+void check_epilogue(long size, Run run) {
+  struct Calls {
+    std::vector<float> result, when_called;
+    std::vector<long> ranges;
+  } calls{std::vector<float>(static_cast<std::size_t>(size), 12345.25f), {}, {}};
+  Calls* const to = &calls;
+  tenet::gpu::SerialHost host;
+  Place<tenet::gpu::SerialHost> place(host);
+  run(place, calls.result.data(),
+      tenet::Epilogue{[](const void* state, long first, long last) {
+                        Calls& those = **static_cast<Calls* const*>(state);
+                        those.when_called = those.result;
+                        those.ranges.insert(those.ranges.end(), {first, last});
+                      },
+                      &to});
+  CHECK(calls.ranges == std::vector<long>{0, size});
+  CHECK(calls.when_called == calls.result);
 }

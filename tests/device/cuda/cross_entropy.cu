@@ -69,3 +69,18 @@ TEST_CASE("each of many classes can be the first largest", "[cuda][cross_entropy
     });
   }
 }
+
+TEST_CASE("cross entropy calls its epilogue behind its kernel", "[cuda][cross_entropy]") {
+  const auto logits = random_floats(5 * 40, 1), upstream = random_floats(5, 2);
+  const auto labels = random_integers(5, 0, 40, 3);
+  check_epilogue(5, [&](auto& place, float* to, tenet::Epilogue epilogue) {
+    run_cross_entropy(place.executor, 5, 40, place.in(logits), place.in(labels), to, epilogue);
+  });
+  check_epilogue(5 * 40, [&](auto& place, float* to, tenet::Epilogue epilogue) {
+    run_cross_entropy_gradient(place.executor, 5, 40, place.in(logits), place.in(labels), place.in(upstream), to,
+                               epilogue);
+  });
+  check_epilogue(5, [&](auto& place, float* to, tenet::Epilogue epilogue) {
+    run_correct(place.executor, 5, 40, place.in(logits), place.in(labels), to, epilogue);
+  });
+}

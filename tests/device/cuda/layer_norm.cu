@@ -57,3 +57,13 @@ TEST_CASE("gradients of a layer norm's parameters are summed in turns where rows
     run_layer_norm_parameters(place.executor, rows, columns, 0, place.in(x), place.in(upstream), to);
   });
 }
+
+TEST_CASE("layer norm calls its epilogue behind its kernel", "[cuda][layer_norm]") {
+  const auto x = random_floats(5 * 40, 1), weight = random_floats(40, 2);
+  check_epilogue(5 * 40, [&](auto& place, float* to, tenet::Epilogue epilogue) {
+    run_layer_norm(place.executor, 5, 40, 1e-5f, place.in(x), place.in(weight), place.in(weight), to, epilogue);
+  });
+  check_epilogue(5 * 40, [&](auto& place, float* to, tenet::Epilogue epilogue) {
+    run_layer_norm_gradient(place.executor, 5, 40, 1e-5f, place.in(x), place.in(weight), place.in(x), to, epilogue);
+  });
+}

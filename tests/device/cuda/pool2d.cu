@@ -50,3 +50,20 @@ TEST_CASE("pooling of what is no number or infinite agrees with the reference", 
     check_pooling(g, 2, x);
   }
 }
+
+TEST_CASE("pooling calls its epilogue behind its kernel", "[cuda][pool2d]") {
+  constexpr Pool2dGeometry g{2, 6, 8, 2, 2, 0};
+  const auto x = random_floats(3 * g.input_size(), 1), y = random_floats(3 * g.result_size(), 2);
+  check_epilogue(3 * g.result_size(), [&](auto& place, float* to, tenet::Epilogue epilogue) {
+    run_max_pool2d(place.executor, g, 3, place.in(x), to, epilogue);
+  });
+  check_epilogue(3 * g.input_size(), [&](auto& place, float* to, tenet::Epilogue epilogue) {
+    run_max_pool2d_gradient(place.executor, g, 3, place.in(x), place.in(y), place.in(y), to, epilogue);
+  });
+  check_epilogue(3 * g.result_size(), [&](auto& place, float* to, tenet::Epilogue epilogue) {
+    run_avg_pool2d(place.executor, g, 3, place.in(x), to, epilogue);
+  });
+  check_epilogue(3 * g.input_size(), [&](auto& place, float* to, tenet::Epilogue epilogue) {
+    run_avg_pool2d_gradient(place.executor, g, 3, place.in(y), to, epilogue);
+  });
+}

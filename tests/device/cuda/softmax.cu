@@ -40,3 +40,13 @@ TEST_CASE("softmax of what is no number or infinite agrees with the reference", 
   check_agreement(rows * columns, 1e-6,
                   [&](auto& place, float* to) { run_log_softmax(place.executor, rows, columns, place.in(x), to); });
 }
+
+TEST_CASE("softmax calls its epilogue behind its kernel", "[cuda][softmax]") {
+  const auto x = random_floats(5 * 40, 1);
+  check_epilogue(5 * 40, [&](auto& place, float* to, tenet::Epilogue epilogue) {
+    run_softmax(place.executor, 5, 40, 0, place.in(x), to, epilogue);
+  });
+  check_epilogue(5 * 40, [&](auto& place, float* to, tenet::Epilogue epilogue) {
+    run_log_softmax(place.executor, 5, 40, place.in(x), to, epilogue);
+  });
+}

@@ -1,5 +1,6 @@
 #include "tenet/device/reference/attention.hpp"
 
+#include "../agreement.hpp"
 #include "../attention_cases.hpp"
 
 namespace {
@@ -8,7 +9,7 @@ tenet::reference::Serial serial;
 
 std::vector<float> forward(const AttentionCase& shape, const std::vector<float>& x) {
   std::vector<float> y(static_cast<std::size_t>(shape.results));
-  shape.forward(serial, x, y.data());
+  shape.forward(serial, x.data(), y.data());
   return y;
 }
 
@@ -61,7 +62,7 @@ TEST_CASE("gradients of attention are those of finite differences", "[reference]
     auto x = random_floats(shape.operands, 1);
     const auto upstream = random_floats(shape.results, 2);
     std::vector<float> gradient(static_cast<std::size_t>(shape.gradients));
-    shape.backward(serial, x, upstream, gradient.data());
+    shape.backward(serial, x.data(), upstream.data(), gradient.data());
     const auto loss = [&] {
       double sum = 0;
       const auto y = forward(shape, x);
