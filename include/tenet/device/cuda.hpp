@@ -1,10 +1,12 @@
 #pragma once
 
 #include <tenet/device/arguments.hpp>
+#include <tenet/device/cuda/attention.hpp>
 #include <tenet/device/cuda/conv2d.hpp>
 #include <tenet/device/cuda/copy.hpp>
 #include <tenet/device/cuda/cross_entropy.hpp>
 #include <tenet/device/cuda/element.hpp>
+#include <tenet/device/cuda/embedding.hpp>
 #include <tenet/device/cuda/launch.hpp>
 #include <tenet/device/cuda/layer_norm.hpp>
 #include <tenet/device/cuda/matmul.hpp>
