@@ -2,6 +2,7 @@
 
 #include <tenet/core/timeline.hpp>
 #include <tenet/device/element.hpp>
+#include <tenet/device/own_memory.hpp>
 #include <tenet/exec/lower.hpp>
 
 namespace tenet {

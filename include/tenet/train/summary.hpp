@@ -130,6 +130,16 @@ std::string device_text(const typename Device::Kernels::Executor& executor, int 
   return result;
 }
 
+/// The same of a device that is not used otherwise; one with a memory of its own is not looked for, as it may be that
+/// of another machine.
+template <class Device>
+std::string started_device_text(int replicas) {
+  if constexpr (HasOwnMemory<typename Device::Kernels::Executor>)
+    return std::string("device: ") + Device::Kernels::name + "\n";
+  else
+    return device_text<Device>(*make_executor<Device>(), replicas);
+}
+
 /// A training's parameters, and what it keeps of their size.
 template <class Training, class Optimizer, class Chosen>
 std::string parameters_text() {
@@ -234,7 +244,7 @@ std::string summary() {
         typename Chosen::template ProgramOf<InferenceProgram<Net, typename Chosen::Input, typename Chosen::Kernels>>;
     return detail::layer_table<Net, P>() + "parameters: " + detail::with_commas(P::slots.parameter_count) + " (" +
            detail::megabytes(P::slots.parameter_floats) + ")\n" + detail::plan_text<P>("inference") +
-           detail::schedule_text<P>() + detail::device_text<Device>(*make_executor<Device>(), P::order.devices);
+           detail::schedule_text<P>() + detail::started_device_text<Device>(P::order.devices);
   } else {
     return std::string(sizeof(detail::BrokenBy<Net, Tags...>), ' ');  // stops the compilation
   }
