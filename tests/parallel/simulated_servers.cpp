@@ -35,6 +35,67 @@ TEST_CASE("one server takes from and gives to all ranks, one after the other", "
   }
 }
 
+TEST_CASE("the next pass waits for each bucket where it reads it", "[simulated_servers]") {
+  // Rank 0 serves, rank 1 asks. The bucket that is read first is ready last, with the end of the pass; b later it is on
+  // the server, whose answers take b each and come one after the other: the first 2 a behind the end of the push.
+  //
+  //   step ends:       push acknowledged             2 a + b + h behind the pass
+  //   bucket 1 comes:  2 a + 2 b + h, the next pass begins with it
+  //   bucket 0 comes:  2 a + 3 b + h, which the pass reads `needed` after its beginning
+  constexpr long m = 1'000'000;
+  constexpr double pass = 1e-2;
+  const double a = ethernet.latency, h = ethernet.busy(detail::StoreHeader::floats_of),
+               b = ethernet.busy(m + detail::StoreHeader::floats_of);
+  for (const Consistency consistency :
+       {Consistency::bulk_synchronous(), Consistency::asynchronous(), Consistency::bounded_staleness(2)})
+    for (const double needed : {0.0, 3e-3, 6e-3, pass}) {
+      CAPTURE(consistency.in_rounds, consistency.staleness, needed);
+      SimulatedTraining training = training_of(2, {m, m}, pass);
+      training.buckets[0].ready = 5e-3;  // it has been pushed when the other one is ready
+      training.buckets[0].needed = needed;
+      // Without rounds rank 0 does not come to its first push; with a bound it is as quick as rank 1.
+      if (consistency.staleness == Consistency::unbounded)
+        training.slowness = [](int device, long) { return device == 0 ? 1e3 : 1.0; };
+      const SimulatedSteps steps = simulate(training, {consistency, {0}}, 8);
+      const double first = 2 * a + 2 * b + h, late = std::max(0.0, b - needed);
+      CHECK((steps.end(1, 7) - steps.end(1, 3)) / 4 == Approx(pass + first + late).epsilon(1e-9));
+      // A bound keeps the step from ending before what the next one begins with is there.
+      const bool is_bounded = consistency.staleness == 2;
+      CHECK(steps.end(1, 0) == Approx(pass + (is_bounded ? first : first - b)).epsilon(1e-9));
+    }
+}
+
+TEST_CASE("means over all ranks come before parameters", "[simulated_servers]") {
+  constexpr long m = 1'000'000;
+  constexpr double pass = 3e-2;
+  SimulatedTraining training = training_of(2, {m, m, m}, pass);
+  training.buckets[0].ready = 1e-2;
+  training.buckets[1].ready = 2e-2;
+  training.result_floats = 1;
+  training.buffer_floats = 100;
+  const double b = ethernet.busy(m), a = ethernet.latency;
+  const auto step = [&] { return 2 / simulate(training, {Consistency::bulk_synchronous(), {0}}, 6).rate(2); };
+  // Behind the push of the last bucket come results, whose push is acknowledged, and whose pull is answered; running
+  // statistics are the third push, and wait for the first one's acknowledgement; then parameters: eight latencies.
+  CHECK(step() == Approx(pass + 8 * a + 4 * b).epsilon(1e-3));
+  CHECK(simulate(training, {Consistency::bulk_synchronous(), {0}}, 1).end(1, 0) ==
+        Approx(pass + 6 * a + b).epsilon(1e-3));
+  training.buckets[0].needed = training.buckets[1].needed = 1e-2;  // while two of them come
+  CHECK(step() == Approx(pass + 8 * a + 2 * b).epsilon(1e-3));
+  // Of pieces of a batch the first one begins when all parameters are there.
+  training.before = pass;
+  CHECK(step() == Approx(2 * pass + 8 * a + 4 * b).epsilon(1e-3));
+}
+
+TEST_CASE("one bucket does not wait for means", "[simulated_servers]") {
+  constexpr long m = 1'000'000;
+  SimulatedTraining training = training_of(2, {m}, 1e-2);
+  training.result_floats = 1;
+  const double b = ethernet.busy(m), a = ethernet.latency;
+  const SimulatedSteps steps = simulate(training, {Consistency::bulk_synchronous(), {0}}, 6);
+  CHECK(2 / steps.rate(2) == Approx(1e-2 + 2 * a + 2 * b).epsilon(0.02));
+}
+
 TEST_CASE("what lies on all ranks is the traffic of all of them", "[simulated_servers]") {
   constexpr long m = 10'000'000;
   for (const int ranks : {2, 5, 32}) {

@@ -37,7 +37,8 @@ struct BoundedStaleness {
 };
 
 /// The servers keep the parameters and the optimizer's state. Ranks push the gradients of their samples, bucket by
-/// bucket as soon as they are there; a server's copy of the optimizer updates its parameters; ranks pull them.
+/// bucket as soon as they are there; a server's copy of the optimizer updates its parameters; ranks pull them while
+/// their next forward pass runs.
 template <class Where = Sharded, class Consistency_ = BulkSynchronous>
 struct ParameterServer {
   using Place = Where;
@@ -63,8 +64,10 @@ class ParameterServerExecution : public ShardedPass<Program, Cut> {
 
   ParameterServerExecution(typename Kernels::Executor& executor, T transport)
       : Pass(executor, detail::shards_of_rank<Cut>(transport.rank(), transport.size())),
+        executor_(&executor),
         store_(std::move(transport), options(*server_)) {
     static_assert(Pass::updates, "a training step");
+    static_assert(Program::lowered.prepared_steps == 0, "what runs before the passes does not wait for parameters");
     static_assert(Cut::in_all == 0, "servers add up in the order of ranks");
     static_assert(setting_count <= 8, "ParameterServer: the optimizer has more than 8 settings");
   }
@@ -81,34 +84,58 @@ class ParameterServerExecution : public ShardedPass<Program, Cut> {
     Pass::use_weights(version);
   }
 
+  /// The new parameters are still to come when it returns: the next run waits for each bucket when it needs it, all
+  /// others wait in `complete`.
   void run(int batch) {
+    if constexpr (Pass::is_cut) complete();
     if (!has_begun_) begin();
+    ++step_;
     const auto weight = static_cast<float>(batch);
     Pass::run(
         batch, weight,
         [&](auto* execution, auto prepare) {
-          run_by_buckets<Program>(execution, plan, this->memory(Arena::gradients), [&](int b) {
-            prepare(plan.buckets[index(b)].first, plan.buckets[index(b)].floats);
-            pushes_[index(b)] = store_.push(b, part(Arena::gradients, b), {.weight = weight, .settings = settings_});
-          });
+          run_by_buckets<Program>(
+              execution, plan, this->memory(Arena::gradients),
+              [&](int b) {
+                prepare(plan.buckets[index(b)].first, plan.buckets[index(b)].floats);
+                pushes_[index(b)] =
+                    store_.push(b, part(Arena::gradients, b), {.weight = weight, .settings = settings_});
+              },
+              [this](int b) { await(b); });
         },
         [](const auto&, const Shard&) {});
-    // The last pushes are of the parameters that come first in the network.
-    for (int b = plan.count; b-- > 0;) pulls_[index(b)] = store_.pull(b, part(Arena::parameters, b), {.priority = b});
-    if constexpr (Synchronisation::in_rounds) {
-      agree_on(results_key, results(), weight);
-      if constexpr (Program::writes_buffers)  // rank 0's
-        agree_on(buffers_key, buffers(), store_.rank() == 0);
+    complete();  // of parameters that no step reads
+    // Means go before several buckets, whose answers would keep the servers' ports from these few numbers, for which
+    // all ranks wait before the next pass begins. Of one bucket nothing comes while a pass runs, so that is asked for
+    // at once.
+    if constexpr (plan.count == 1) pull_all();
+    if constexpr (Synchronisation::in_rounds) agree(weight);
+    if constexpr (plan.count > 1) pull_all();
+    for (int b = 0; b < plan.count; ++b) finish(pushes_[index(b)], {"bucket", b, step_});
+    // The server answers when the slowest rank is near enough: so whoever has ended a step is as near to it as one that
+    // has waited for everything. What is waited for is what the next run begins with.
+    if constexpr (is_bounded) await(plan.by_need[0]);
+  }
+  /// Waits for all parameters that are under way. Throws what the first of them does that fails.
+  void complete() {
+    std::exception_ptr failure;
+    for (int i = 0; i < plan.count; ++i) {
+      try {
+        await(plan.by_need[index(i)]);
+      } catch (...) {
+        if (failure == nullptr) failure = std::current_exception();
+      }
     }
-    for (PendingRequest& request : pushes_) request.wait();
-    for (PendingRequest& request : pulls_) request.wait();
+    if (failure != nullptr) std::rethrow_exception(failure);
   }
 
   /// Waits until all ranks have come here; from then on all have the same parameters.
   void synchronize() {
+    complete();
     if (!has_begun_) begin();
     store_.synchronize();
     pull_all();
+    complete();
     store_.synchronize();
   }
 
@@ -117,6 +144,10 @@ class ParameterServerExecution : public ShardedPass<Program, Cut> {
  private:
   using One = typename Pass::One;
   static constexpr int results_key = plan.count, buffers_key = plan.count + 1;
+  static constexpr const char* names_of_means[]{"results", "running statistics"};
+  /// Whether ranks wait for slow ones without meeting in every step.
+  static constexpr bool is_bounded =
+      !Synchronisation::in_rounds && Synchronisation::Consistency::consistency.staleness < Consistency::unbounded;
   static constexpr std::size_t index(auto i) { return static_cast<std::size_t>(i); }
 
   std::span<float> part(Arena arena, int b) {
@@ -128,23 +159,54 @@ class ParameterServerExecution : public ShardedPass<Program, Cut> {
   std::span<float> buffers() { return {this->memory(Arena::buffers), index(Program::slots.buffer_floats)}; }
 
   void begin() {
+    complete();
     if (store_.rank() == 0) {
       for (int b = 0; b < plan.count; ++b) store_.assign(b, part(Arena::parameters, b)).wait();
       store_.assign(results_key, results()).wait();
       if (Program::slots.buffer_floats > 0) store_.assign(buffers_key, buffers()).wait();
     }
     pull_all();
+    complete();
     has_begun_ = true;
   }
+  /// Asks for all parameters, with those first that the next pass needs first. None may be under way.
   void pull_all() {
-    for (int b = 0; b < plan.count; ++b) pulls_[index(b)] = store_.pull(b, part(Arena::parameters, b));
-    for (PendingRequest& request : pulls_) request.wait();
+    pulled_ = step_;
+    for (int i = 0; i < plan.count; ++i) {
+      const int b = plan.by_need[index(i)];
+      pulls_[index(b)] = store_.pull(b, part(Arena::parameters, b), {.priority = plan.count - i});
+    }
+  }
+  /// Results become the weighted means over all ranks, running statistics those of rank 0.
+  void agree(float weight) {
+    constexpr int means = Program::writes_buffers ? 2 : 1;
+    const std::array numbers{results(), buffers()};
+    const std::array weights{weight, static_cast<float>(store_.rank() == 0)};
+    std::array<PendingRequest, means> requests;
+    const auto finish_all = [&] {
+      for (std::size_t i = 0; i < means; ++i) finish(requests[i], {names_of_means[i], -1, step_});
+    };
+    for (int i = 0; i < means; ++i)
+      requests[index(i)] = store_.push(results_key + i, numbers[index(i)], {.weight = weights[index(i)]});
+    finish_all();
+    for (int i = 0; i < means; ++i) requests[index(i)] = store_.pull(results_key + i, numbers[index(i)]);
+    finish_all();
   }
 
-  /// The weighted mean over all ranks.
-  void agree_on(int key, std::span<float> numbers, float weight) {
-    store_.push(key, numbers, {.weight = weight}).wait();
-    store_.pull(key, numbers).wait();
+  /// Waits for the parameters of bucket b.
+  void await(int b) {
+    PendingRequest& pull = pulls_[index(b)];
+    if (pull.ready()) return finish(pull, {"parameters", b, pulled_});
+    const auto span = open_span(*executor_, {.name = "parameters", .step = step_, .kind = SpanKind::wait});
+    finish(pull, {"parameters", b, pulled_});
+  }
+  /// Waits for a request; an error says what of which step it was.
+  static void finish(PendingRequest& request, const MessageLabel& label) {
+    try {
+      request.wait();
+    } catch (const Error& error) {
+      throw Error(text(label) + ": " + error.what());
+    }
   }
 
   /// The optimizer of the parameters that lie on this rank: the program's update, with memory of its own. It runs on
@@ -190,7 +252,9 @@ class ParameterServerExecution : public ShardedPass<Program, Cut> {
     return count;
   }();
   std::array<float, setting_count> settings_{};
+  typename Kernels::Executor* executor_;
   std::array<PendingRequest, static_cast<std::size_t>(plan.count)> pushes_, pulls_;
+  long step_ = 0, pulled_ = 0;  // the second: of which step what is pulled is
   std::uint64_t version_ = 0;
   bool has_begun_ = false;
   std::unique_ptr<Server> server_ = std::make_unique<Server>();

@@ -19,7 +19,7 @@ namespace detail {
 /// Ranks with parameter servers: each message of `ParameterServerExecution` and of its `KeyValueStore`, in the order in
 /// which they come. A rank's store is one thread, which sends, receives and serves; the messages are those of the
 /// store: what keys lie where, two pushes and two pulls of a rank at a time to each server, a pull of a key behind its
-/// push.
+/// push. A step ends before the new parameters have come: the next pass waits for each bucket where it reads it.
 class ServerSteps {
  public:
   ServerSteps(const SimulatedTraining& training, SimulatedServers servers, int steps)
@@ -36,6 +36,7 @@ class ServerSteps {
     for (const SimulatedBucket& bucket : training.buckets) place_key(bucket.floats);
     if (servers_.consistency.in_rounds && training.result_floats > 0) place_key(training.result_floats);
     if (servers_.consistency.in_rounds && training.buffer_floats > 0) place_key(training.buffer_floats);
+    plan_pass();
     ranks_.resize(static_cast<std::size_t>(training.ranks));
     for (Rank& rank : ranks_) {
       rank.unsent_pushes.resize(keys_.size());
@@ -87,10 +88,20 @@ class ServerSteps {
     int pushes = 0, pulls = 0;  // without an answer
     std::vector<int> waiting_pushes{}, waiting_pulls{};
   };
+  /// Where a pass does more than compute: a bucket is ready, or parameters are needed.
+  struct Stop {
+    double at;  // seconds of the pass
+    int key;
+    bool is_ready;
+  };
   struct Rank {
-    long step = 0;
-    double began = 0, first_ready = 0;
-    int open = 0;                         // requests of this step that are not met
+    long step = 0, pulled_step = 0;
+    std::size_t stop = 0;  // the next one of its pass
+    double began = 0;      // its pass, or later by what that has waited for
+    double factor = 1, communicates_since = 0;
+    int open = 0;                         // what the step's end waits for
+    int open_means = 0;                   // requests of means that are not met
+    int unmet = 0;                        // all requests that are not
     std::vector<int> unsent_pushes{};     // of each key: parts
     std::vector<int> pushed{}, pulled{};  // of each key: parts without an answer
     std::vector<Way> ways{};
@@ -110,7 +121,32 @@ class ServerSteps {
     }
   }
 
+  /// What a pass stops at, in its order, and the order in which parameters are asked for. Of pieces of a batch only the
+  /// last one has stops: the first one begins when all parameters are there.
+  void plan_pass() {
+    for (int b = 0; b < buckets(); ++b) {
+      const SimulatedBucket& bucket = training_.buckets[static_cast<std::size_t>(b)];
+      stops_.push_back({std::min(bucket.needed, training_.pass), b, false});
+    }
+    const auto earlier = [](const Stop& a, const Stop& b) { return a.at < b.at; };
+    std::stable_sort(stops_.begin(), stops_.end(), earlier);
+    for (Stop& stop : stops_) {
+      by_need_.push_back(stop.key);
+      if (training_.before > 0) stop.at = 0;
+    }
+    for (int b = 0; b < buckets(); ++b) {
+      const SimulatedBucket& bucket = training_.buckets[static_cast<std::size_t>(b)];
+      stops_.push_back({training_.before + bucket.ready + bucket.prepare, b, true});
+    }
+    std::stable_sort(stops_.begin(), stops_.end(), earlier);
+  }
+
   int buckets() const { return static_cast<int>(training_.buckets.size()); }
+  int means() const { return static_cast<int>(keys_.size()) - buckets(); }  // results, running statistics
+  /// Whether a rank waits for slow ones without meeting them in every step.
+  bool is_bounded() const {
+    return !servers_.consistency.in_rounds && servers_.consistency.staleness < Consistency::unbounded;
+  }
   Rank& rank_at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   Part& part_at(int part) { return parts_[static_cast<std::size_t>(part)]; }
 
@@ -128,27 +164,37 @@ class ServerSteps {
   void begin_step(int r) {
     Rank& rank = rank_at(r);
     rank.began = times_.clock(r);
-    const double factor = training_.factor(r, rank.step);
-    rank.open = 2 * buckets();
-    for (int b = 0; b < buckets(); ++b) {
-      const SimulatedBucket& bucket = training_.buckets[static_cast<std::size_t>(b)];
-      const double ready = rank.began + (training_.before + bucket.ready + bucket.prepare) * factor;
-      if (b == 0) rank.first_ready = ready;
-      add(ready, What::ready, r, r, b);
+    rank.factor = training_.factor(r, rank.step);
+    rank.stop = 0;
+    // Means, pushes; where a rank may not go too far ahead, the parameters that it needs first.
+    rank.open = 1 + buckets() + is_bounded();
+    rank.open_means = 2 * means();
+    compute(r);
+  }
+  /// A rank's pass goes on to the next bucket that is ready, or to its end, unless it has to wait for parameters.
+  void compute(int r) {
+    Rank& rank = rank_at(r);
+    for (; rank.stop < stops_.size(); ++rank.stop) {
+      const Stop& stop = stops_[rank.stop];
+      if (stop.is_ready) return add(rank.began + stop.at * rank.factor, What::ready, r, r, stop.key);
+      if (rank.pulled[static_cast<std::size_t>(stop.key)] > 0) return;
     }
-    const double computed = (training_.before + training_.pass + training_.behind) * factor;
+    const double computed = (training_.before + training_.pass + training_.behind) * rank.factor;
     result_.computing += computed;
-    if (servers_.consistency.in_rounds) ++rank.open;  // results, and buffers behind them
     add(rank.began + computed, What::passed, r, r, 0);
+  }
+  /// A bucket's parameters have come: perhaps the pass has waited for them.
+  void arrive(int r, int key) {
+    Rank& rank = rank_at(r);
+    if (rank.stop == stops_.size() || stops_[rank.stop].is_ready || stops_[rank.stop].key != key) return;
+    rank.began += std::max(0.0, times_.clock(r) - (rank.began + stops_[rank.stop].at * rank.factor));
+    compute(r);
   }
 
   void handle(const Event& event) {
     if (event.what == What::ready || event.what == What::passed) {
       times_.wait(event.to, event.time);
-      if (event.what == What::ready) return push(event.to, event.part);
-      for (int b = buckets(); b-- > 0;) pull(event.to, b);
-      if (servers_.consistency.in_rounds) agree_on(event.to, buckets());
-      return;
+      return event.what == What::ready ? leave(event.to, event.part) : end_pass(event.to);
     }
     Part& part = part_at(event.part);
     times_.forget_past(event.to, event.time);
@@ -171,11 +217,34 @@ class ServerSteps {
 
   // A rank's part.
 
+  /// A bucket is ready.
+  void leave(int r, int key) {
+    push(r, key);
+    ++rank_at(r).stop;
+    compute(r);
+  }
+  /// Means go before several buckets of parameters, whose answers would keep the servers' ports from them.
+  void end_pass(int r) {
+    rank_at(r).pulled_step = rank_at(r).step + 1;
+    if (buckets() == 1) pull(r, 0);
+    for (int key = buckets(); key < buckets() + means(); ++key) push(r, key);
+    if (means() == 0) end_means(r);
+  }
+  void end_means(int r) {
+    if (buckets() > 1)
+      for (const int key : by_need_) pull(r, key);
+    close(r);
+  }
+
+  static void begin_request(Rank& rank, double now) {
+    if (rank.unmet++ == 0) rank.communicates_since = now;
+  }
   void push(int r, int key) {
     Rank& rank = rank_at(r);
     const Key& parts = keys_[static_cast<std::size_t>(key)];
     rank.unsent_pushes[static_cast<std::size_t>(key)] = parts.parts;
     rank.pushed[static_cast<std::size_t>(key)] = parts.parts;
+    begin_request(rank, times_.clock(r));
     for (int p = parts.first_part; p < parts.first_part + parts.parts; ++p) {
       Way& way = rank.ways[static_cast<std::size_t>(part_at(p).way)];
       way.waiting_pushes.push_back(p);
@@ -186,20 +255,13 @@ class ServerSteps {
     Rank& rank = rank_at(r);
     const Key& parts = keys_[static_cast<std::size_t>(key)];
     rank.pulled[static_cast<std::size_t>(key)] = parts.parts;
+    begin_request(rank, times_.clock(r));
     for (int p = parts.first_part; p < parts.first_part + parts.parts; ++p) {
       Way& way = rank.ways[static_cast<std::size_t>(part_at(p).way)];
       way.waiting_pulls.push_back(p);
       send_waiting(r, way);
     }
   }
-  /// Pushes its own, and pulls the mean; then the next key, if there is one.
-  void agree_on(int r, int key) {
-    if (key < static_cast<int>(keys_.size()))
-      push(r, key);
-    else
-      close(r);
-  }
-
   void send_waiting(int r, Way& way) {
     Rank& rank = rank_at(r);
     while (way.pushes < requests_at_a_time && !way.waiting_pushes.empty()) {
@@ -224,7 +286,7 @@ class ServerSteps {
         continue;
       }
       ++way.pulls;
-      send(What::pull, r, part.server, *at, header, rank.step + 1);
+      send(What::pull, r, part.server, *at, header, rank.pulled_step);
       at = way.waiting_pulls.erase(at);
     }
   }
@@ -238,20 +300,22 @@ class ServerSteps {
     --(was_push ? way.pushes : way.pulls);
     send_waiting(r, way);
     if (--(was_push ? rank.pushed : rank.pulled)[static_cast<std::size_t>(part.key)] > 0) return;
-    if (part.key < buckets()) return close(r);
-    if (was_push)
-      pull(r, part.key);
-    else
-      agree_on(r, part.key + 1);
+    if (--rank.unmet == 0) result_.communicating += times_.clock(r) - rank.communicates_since;
+    if (part.key >= buckets()) {
+      if (was_push) pull(r, part.key);
+      if (--rank.open_means == 0) end_means(r);
+      return;
+    }
+    if (was_push) return close(r);
+    arrive(r, part.key);
+    if (is_bounded() && part.key == by_need_[0]) close(r);
   }
 
-  /// One request less.
+  /// One thing less that the step's end waits for.
   void close(int r) {
     Rank& rank = rank_at(r);
     if (--rank.open > 0) return;
-    const double now = times_.clock(r);
-    result_.end(r, static_cast<int>(rank.step)) = now;
-    result_.communicating += now - rank.first_ready;
+    result_.end(r, static_cast<int>(rank.step)) = times_.clock(r);
     if (++rank.step < result_.steps) begin_step(r);
   }
 
@@ -264,7 +328,7 @@ class ServerSteps {
       part.clocks.resize(static_cast<std::size_t>(training_.ranks));
       part.at_slowest = training_.ranks;
     }
-    const double factor = training_.factor(event.to, rank_at(event.to).step);
+    const double factor = rank_at(event.to).factor;
     const double of_update = is_mean ? 0 : servers_.update_of_float * static_cast<double>(part.floats) * factor;
     times_.compute(event.to, is_mean ? 0 : servers_.sum_of_float * static_cast<double>(part.floats) * factor);
     bool is_seen = false;
@@ -301,6 +365,8 @@ class ServerSteps {
   std::vector<Part> parts_;
   std::vector<int> used_servers_;
   std::vector<Rank> ranks_;
+  std::vector<Stop> stops_;
+  std::vector<int> by_need_;  // buckets
   std::priority_queue<Event> events_;
   long number_ = 0;
 };

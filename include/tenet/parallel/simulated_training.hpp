@@ -13,7 +13,7 @@ struct SimulatedBucket {
   double ready = 0;         ///< seconds of the last pass until it is there
   double prepare = 0;       ///< seconds of whoever sends it: what has to be added to it before
   bool is_awaited = false;  ///< the pass goes on when the sum is there
-  double needed = 0;  ///< seconds of the next pass until it reads the bucket's parameters, where these are gathered
+  double needed = 0;        ///< seconds of the next pass until it reads the bucket's parameters, where these come late
 };
 
 /// A training: `ranks` ranks of `replicas` devices each. Times are seconds. All devices have equally many samples.

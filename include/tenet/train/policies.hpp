@@ -237,7 +237,8 @@ struct Policies {
   /// Whether the trainer has the optimizer's state; else the synchronisation does, each rank its part.
   static constexpr bool has_states = !has_ranks || !detail::KeepsStates<Synchronisation>;
   /// Whether parameters come while the next step runs: whatever else reads them waits for them.
-  static constexpr bool has_late_parameters = has_ranks && detail::ScattersGradients<Synchronisation>;
+  static constexpr bool has_late_parameters =
+      has_ranks && (detail::ScattersGradients<Synchronisation> || detail::HasServers<Synchronisation>);
   /// Whether a rank, or replica, has a part of the gradient after a step, so that parts have to be brought together.
   static constexpr bool has_part_of_gradient = Strategy::replicas > 1 ||
                                                (has_ranks && detail::ScattersGradients<Synchronisation>);

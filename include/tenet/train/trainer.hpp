@@ -213,7 +213,7 @@ struct TrainerOf {
   void save(const std::string& path) { state().weights.save(path); }
   void load(const std::string& path) { state().weights.load(path); }
 
-  /// Good until the next queued step, or with `ShardedOptimizer` the next step: these change them at their own time.
+  /// Good until a queued step, or with `ShardedOptimizer` or servers any step: these change them at their own time.
   Weights<Net>& weights() { return state().weights; }
   Optimizer& optimizer() { return optimizer_; }
   /// The gradient of one parameter, by its name, as the last step found it. Of a sparse table it is written here, when
