@@ -17,7 +17,8 @@
 namespace tenet {
 
 /// The kernels of a GPU, started by an executor: that of a GPU, or one that runs them on the host (to prove them).
-template <class Executor_>
+/// With `tensor_float32` libraries may round factors to TF32.
+template <class Executor_, bool tensor_float32 = false>
 struct CudaKernels {
   using Lane = float;
   using Executor = Executor_;
@@ -28,6 +29,8 @@ struct CudaKernels {
   static constexpr ElementRange element_range = &gpu::element_range<Executor, role, wiring, functions...>;
 
   static constexpr const char* name = "cuda";
+  static constexpr bool uses_tensor_float32 = tensor_float32;
+  using TensorFloat32 = CudaKernels<Executor, true>;
 };
 
 /// GPU number Index of this machine. Files that use it are compiled as CUDA C++ (nvcc, ".cu").

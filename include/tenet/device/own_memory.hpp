@@ -11,11 +11,14 @@ namespace tenet {
 ///
 ///     static constexpr bool has_own_memory = true;
 ///     void* allocate(long bytes, const char* purpose);   static void free(void*);
+///     static void* allocate_host(long bytes);            static void free_host(void*);
 ///     void zero(void*, long bytes);   void copy_in(void* to, const void* from, long bytes);   void copy_out(…);
 ///     void synchronize();
 ///
-/// All of them but the first two happen in the order of the calls, together with the kernels; what was copied out is
-/// there after `synchronize`.
+/// Copies and zeros happen in the order of the calls, together with the kernels; what was copied out is there after
+/// `synchronize`. The host's memory is what the device copies to while the host goes on.
+///
+/// It may have more: lanes (exec/lanes.hpp), `record` and `replay` of a `Recording`, `use()` before work by a thread.
 template <class Executor>
 concept HasOwnMemory = requires { requires Executor::has_own_memory; };
 

@@ -14,7 +14,9 @@ namespace tenet {
 template <class Device, class Kernels = typename Device::Kernels>
 [[gnu::noinline]] auto make_executor(int threads = Device::threads()) {
   using Executor = typename Kernels::Executor;
-  if constexpr (HasOwnMemory<Executor>)
+  if constexpr (requires { Executor(Device::index, Kernels::uses_tensor_float32); })
+    return std::make_unique<Executor>(Device::index, Kernels::uses_tensor_float32);
+  else if constexpr (HasOwnMemory<Executor>)
     return std::make_unique<Executor>(Device::index);
   else if constexpr (std::is_constructible_v<Executor, int>)
     return std::make_unique<Executor>(threads);

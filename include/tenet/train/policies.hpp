@@ -35,6 +35,25 @@ struct BFloat16 {
   using KernelsOf = WithActivations<Kernels, DType::bfloat16>;
 };
 
+namespace detail {
+template <class Kernels>
+struct TensorFloat32Of {
+  using type = Kernels;  // of a device that has no such units
+};
+template <class Kernels>
+  requires requires { typename Kernels::TensorFloat32; }
+struct TensorFloat32Of<Kernels> {
+  using type = typename Kernels::TensorFloat32;
+};
+}  // namespace detail
+
+/// Everything is kept as `float`, but a GPU may round the factors of products and convolutions to TF32, which has 10
+/// binary digits: relative errors of 1e-3, an order of magnitude faster. On other devices the same as `Float32`.
+struct TensorFloat32 {
+  template <class Kernels>
+  using KernelsOf = typename detail::TensorFloat32Of<Kernels>::type;
+};
+
 /// Convolutions by Winograd's algorithm where that is faster: 3x3, stride 1, many channels. Relative errors of 2e-6.
 struct WinogradConvolution {
   template <class Kernels>

@@ -49,6 +49,7 @@ TEST_CASE("what a stream records runs when it is replayed", "[cuda][stream]") {
 TEST_CASE("a library's state is made once a stream", "[cuda][stream]") {
   if (gpu::device_count() == 0) return;
   struct Counted {
+    explicit Counted(const gpu::Stream&) {}
     int calls = 0;
   };
   gpu::Stream stream(0), other(0);

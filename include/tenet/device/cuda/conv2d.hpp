@@ -29,7 +29,9 @@ struct Conv2dOperands {
 /// those that need no more than the stream's workspace and give the same bits each time.
 class Convolutions {
  public:
-  Convolutions() { check(cudnnCreate(&handle_), "starting cuDNN"); }
+  explicit Convolutions(const Stream& stream) : tensor_float32_(stream.tensor_float32()) {
+    check(cudnnCreate(&handle_), "starting cuDNN");
+  }
   Convolutions(const Convolutions&) = delete;
   Convolutions& operator=(const Convolutions&) = delete;
   ~Convolutions() {
@@ -111,7 +113,8 @@ class Convolutions {
     check(cudnnSetConvolution2dDescriptor(p.convolution, g.padding, g.padding, g.stride, g.stride, 1, 1,
                                           CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
           what);
-    check(cudnnSetConvolutionMathType(p.convolution, CUDNN_FMA_MATH), what);  // else products are rounded to TF32
+    // The default math rounds factors to TF32.
+    check(cudnnSetConvolutionMathType(p.convolution, tensor_float32_ ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH), what);
 
     const char* const choosing = "choosing a convolution's algorithm";
     constexpr int most = 16;
@@ -151,6 +154,7 @@ class Convolutions {
     return -1;
   }
 
+  bool tensor_float32_;
   cudnnHandle_t handle_ = nullptr;
   std::map<Key, Plan> plans_;
 };

@@ -21,7 +21,9 @@ inline void check(cublasStatus_t status, const char* what) {
 /// cuBLASLt's products, each planned when it is met first.
 class Products {
  public:
-  Products() { check(cublasLtCreate(&handle_), "starting cuBLASLt"); }
+  explicit Products(const Stream& stream) : tensor_float32_(stream.tensor_float32()) {
+    check(cublasLtCreate(&handle_), "starting cuBLASLt");
+  }
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
   ~Products() {
@@ -91,7 +93,9 @@ class Products {
   }
 
   void plan(const MatmulGeometry& g, const Alignments& aligned, Plan& made) {
-    check(cublasLtMatmulDescCreate(&made.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing a product");
+    check(cublasLtMatmulDescCreate(&made.operation, tensor_float32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                                   CUDA_R_32F),
+          "describing a product");
     const cublasOperation_t of_rhs = g.transpose_rhs ? CUBLAS_OP_T : CUBLAS_OP_N,
                             of_lhs = g.transpose_lhs ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtMatmulDescSetAttribute(made.operation, CUBLASLT_MATMUL_DESC_TRANSA, &of_rhs, sizeof of_rhs);
@@ -128,6 +132,7 @@ class Products {
     made.algorithm = best.algo;
   }
 
+  bool tensor_float32_;
   cublasLtHandle_t handle_ = nullptr;
   std::map<Key, Plan> plans_;
 };

@@ -57,7 +57,8 @@ class Stream {
   static constexpr bool has_own_memory = true;
   using Recording = gpu::Recording;
 
-  explicit Stream(int device) : device_(device) {
+  /// With `tensor_float32` libraries may round the factors of products to TF32.
+  explicit Stream(int device, bool tensor_float32 = false) : device_(device), tensor_float32_(tensor_float32) {
     const int count = device_count();
     if (device >= count)
       fail("Cuda<" + std::to_string(device) + ">", "no such device", "one of " + std::to_string(count) + " GPUs",
@@ -90,6 +91,7 @@ class Stream {
            std::to_string(processors_) + " processors";
   }
   int processors() const { return processors_; }
+  bool tensor_float32() const { return tensor_float32_; }
 
   /// Room for what a kernel needs meanwhile: one kernel at a time, as they run one after the other.
   static constexpr long workspace_bytes = 64l << 20;
@@ -122,7 +124,8 @@ class Stream {
   /// `wait(event)` runs after what another one was given before its `mark`.
   Stream& lane(int i) {
     if (i == 0) return *this;
-    while (lanes_.size() < static_cast<std::size_t>(i)) lanes_.push_back(std::make_unique<Stream>(device_));
+    while (lanes_.size() < static_cast<std::size_t>(i))
+      lanes_.push_back(std::make_unique<Stream>(device_, tensor_float32_));
     return *lanes_[static_cast<std::size_t>(i - 1)];
   }
   using Event = gpu::Event;
@@ -135,14 +138,14 @@ class Stream {
   }
   void wait(const Event& event) const { check(cudaStreamWaitEvent(stream_, event.get(), 0), "waiting for an event"); }
 
-  /// The state that a library keeps for this stream, made when it is asked for first.
+  /// The state that a library keeps for this stream, made of it when it is asked for first.
   template <class Library>
   Library& library() {
     static char identity;  // its address names the type
     std::shared_ptr<void>& kept = libraries_[&identity];
     if (kept == nullptr) {
       use();
-      kept = std::make_shared<Library>();
+      kept = std::make_shared<Library>(std::as_const(*this));
     }
     return *static_cast<Library*>(kept.get());
   }
@@ -178,6 +181,7 @@ class Stream {
 
  private:
   int device_, processors_ = 0;
+  bool tensor_float32_;
   cudaStream_t stream_ = nullptr;
   void* workspace_ = nullptr;
   std::map<const void*, std::shared_ptr<void>> libraries_;
