@@ -5,6 +5,7 @@
 #include "../../examples/models/lenet.hpp"
 #include "../support/networks.hpp"
 #include "random_numbers.hpp"
+#include "tenet/cuda.hpp"
 #include "tenet/device/cuda_on_host.hpp"
 #include "tenet/tenet.hpp"
 

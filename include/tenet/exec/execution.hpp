@@ -67,6 +67,14 @@ class OneDevice {
 template <class Program, class OneSample = OneSampleIfSmall>
 class Execution;
 
+// Of devices with a memory of their own: exec/resident_execution.hpp, a part of tenet/cuda.hpp.
+template <class Program>
+class ResidentExecution;
+template <class Device, class Kernels>
+class ResidentDevice;
+template <class Executor>
+class ResidentArenas;
+
 namespace detail {
 
 /// Whether a batch of one has a program of its own: the policy wants it, and the device has such programs.

@@ -2,7 +2,6 @@
 
 #include <tenet/comm/common_memory.hpp>
 #include <tenet/comm/recorded_transport.hpp>
-#include <tenet/exec/resident_execution.hpp>
 #include <tenet/exec/sparse_execution.hpp>
 #include <tenet/parallel/distributed_execution.hpp>
 #include <tenet/parallel/hierarchical_execution.hpp>
