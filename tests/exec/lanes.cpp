@@ -101,13 +101,24 @@ int check_orders() {
       execution.run_steps(P::lowered.prepared_steps, P::lowered.used.steps);
     } else {
       Queues queues;
+      bool began = false;
+      int early = 0, done = 0, done_before_the_end = 0;
+      queues.give([&] { return began = true; });
       run_on_lanes(lanes_of<P>(), queues, [&](Queues& lane, int s) {
-        lane.give([&execution, s] {
+        lane.give([&, s] {
+          early += !began;
+          ++done;
           execution.run_steps(s, s + 1);
           return true;
         });
       });
+      queues.give([&] {
+        done_before_the_end = done;
+        return true;
+      });
       lanes = std::max(lanes, queues.run(order));
+      CHECK(early == 0);
+      CHECK(done_before_the_end == P::lowered.used.steps - P::lowered.prepared_steps);
     }
     parameters.insert(parameters.end(), buffers.begin(), buffers.end());
     parameters.insert(parameters.end(), states.begin(), states.end());
