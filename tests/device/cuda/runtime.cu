@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <tenet/data/data_loader.hpp>
 
 #include "tenet/device/cuda/runtime.hpp"
 
@@ -14,6 +15,22 @@ TEST_CASE("a failed call of the runtime is an error that says what and why", "[c
     const std::string message = error.what();
     CHECK(message.find("Cuda: copying in; expected success, found cudaErrorInvalidValue") == 0);
   }
+}
+
+TEST_CASE("batches of a loader lie in page-locked memory", "[cuda][runtime]") {
+  const tenet::TensorDataset data(std::vector<float>(12), {3}, std::vector<std::int32_t>(4));
+  const auto load = [&] {
+    tenet::DataLoader loader{data, {.batch_size = 2, .memory = {gpu::allocate_page_locked, gpu::free_page_locked}}};
+    for (const tenet::Batch& batch : loader.epoch(0)) {
+      cudaPointerAttributes found{};
+      CHECK(cudaPointerGetAttributes(&found, batch.input) == cudaSuccess);
+      CHECK(found.type == cudaMemoryTypeHost);
+    }
+  };
+  if (gpu::device_count() > 0)
+    load();
+  else
+    CHECK_THROWS_AS(load(), Error);  // there is nobody to lock the pages for
 }
 
 TEST_CASE("numbers of bytes as text", "[cuda][runtime]") {

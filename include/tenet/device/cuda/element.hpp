@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <tenet/device/cuda/index.hpp>
 #include <tenet/device/cuda/team.hpp>
 #include <tenet/device/element.hpp>
 
@@ -76,13 +77,9 @@ struct Region {
 
   ElementArguments arguments;
 
-  /// Where element i of the region reads an input. 64-bit divisions take a hundred instructions: most need none.
-  TENET_HOST_DEVICE long index(const ElementArguments::Input& input, long i) const {
-    if (input.count == 0) return i;
-    if (arguments.total <= 0x7fffffff && input.inner <= 0x7fffffff && input.count <= 0x7fffffff)
-      return static_cast<long>(static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(input.inner) %
-                               static_cast<std::uint32_t>(input.count));
-    return i / input.inner % input.count;
+  /// Where element i of the region reads an input.
+  TENET_HOST_DEVICE static long index(const ElementArguments::Input& input, long i) {
+    return input.count == 0 ? i : divided(divided(i, input.inner).quotient, input.count).rest;
   }
   template <bool narrow>
   TENET_HOST_DEVICE static float read(const float* data, long i) {
@@ -141,10 +138,10 @@ struct StoreFour : Region<Code, functions...> {
     const ElementArguments::Input& input = arguments.inputs[k];
     if (!in_fours) {
       for (int j = 0; j < 4; ++j)
-        four[j] = j < count ? Base::template read<narrow>(input.data, this->index(input, first + j)) : 0.0f;
+        four[j] = j < count ? Base::template read<narrow>(input.data, Base::index(input, first + j)) : 0.0f;
       return;
     }
-    const long at = this->index(input, first);
+    const long at = Base::index(input, first);
     if (Code::decoded().uniform[k] && input.count != 0) {
       const float number = Base::template read<narrow>(input.data, at);
       for (int j = 0; j < 4; ++j) four[j] = number;
@@ -192,17 +189,20 @@ struct PartOfSums {
   /// For each part of each number one team.
   template <class Members>
   TENET_HOST_DEVICE void operator()(const Members& team, long row) const {
-    const long number = row % count, part = row / count, length = outer * inner;
+    const auto [part, number] = divided(row, count);
+    const long length = outer * inner;
     const long first = length * part / parts, last = length * (part + 1) / parts;
     float sum = 0;
-    for (long j = first + team.rank(); j < last; j += Members::size)
-      sum += region.summand((j / inner * count + number) * inner + j % inner);
+    for (long j = first + team.rank(); j < last; j += Members::size) {
+      const Divided at = divided(j, inner);
+      sum += region.summand((at.quotient * count + number) * inner + at.rest);
+    }
     sum = team.sum(sum);
     if (team.rank() == 0) to[row] = sum;
   }
   /// For each part of each number one thread: neighbours read neighbours where `inner` is 1.
   TENET_HOST_DEVICE void operator()(long row) const {
-    const long number = row % count, part = row / count;
+    const auto [part, number] = divided(row, count);
     const long first = outer * part / parts, last = outer * (part + 1) / parts;
     float sum = 0;
     for (long j = first; j < last; ++j) sum += region.summand(j * count + number);

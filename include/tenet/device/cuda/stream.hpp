@@ -102,13 +102,8 @@ class Stream {
     return tenet::gpu::allocate(bytes, purpose);
   }
   static void free(void* memory) { cudaFree(memory); }
-  /// Page-locked memory of the host: copies from and to it do not make the caller wait.
-  static void* allocate_host(long bytes) {
-    void* memory = nullptr;
-    check(cudaMallocHost(&memory, static_cast<std::size_t>(bytes)), "taking page-locked memory");
-    return memory;
-  }
-  static void free_host(void* memory) { cudaFreeHost(memory); }
+  static void* allocate_host(long bytes) { return allocate_page_locked(static_cast<std::size_t>(bytes)); }
+  static void free_host(void* memory) { free_page_locked(memory); }
   void zero(void* memory, long bytes) const {
     check(cudaMemsetAsync(memory, 0, static_cast<std::size_t>(bytes), stream_), "clearing memory");
   }
