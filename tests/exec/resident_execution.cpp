@@ -153,6 +153,36 @@ TEST_CASE("steps are recorded once a size of batch, and again where the memory h
   CHECK(executor.recorded == 4);
 }
 
+TEST_CASE("what fails on a device is an error that names the program, and one by one the step",
+          "[exec][resident_execution]") {
+  const auto message = [](bool one_by_one, long after) {
+    Pair pair;
+    pair.step(4);
+    far::Executor& executor = pair.there.executor();
+    executor.one_by_one = one_by_one;
+    executor.fails_at = executor.waits + after;
+    try {
+      pair.there.step(pair.samples.images.data(), pair.samples.labels.data(), 4);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  CHECK(message(false, 1) == "training: far: running it; expected success, found an illegal address");
+  const auto& steps = TrainerOn<far::Device>::Training::lowered.steps;
+  for (const int s : {0, 3, 7})
+    CHECK(message(true, s + 1) == std::string("training, step ") + steps[s].name +
+                                      ": far: running it; expected success, found an illegal address");
+}
+
+TEST_CASE("one by one steps give the same numbers", "[exec][resident_execution]") {
+  Pair pair;
+  pair.there.executor().one_by_one = true;
+  for (const int batch : {4, 4, 12, 3}) pair.step(batch);
+  CHECK(pair.there.executor().recorded == 0);
+  check_same(pair.here.weights(), pair.there.weights());
+}
+
 TEST_CASE("queued steps run in a device's memory, too", "[exec][resident_execution]") {
   Pair pair;
   for (int i = 0; i < 5; ++i) {

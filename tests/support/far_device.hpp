@@ -32,7 +32,11 @@ struct Executor : tenet::reference::Serial {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
     bytes_out += bytes;
   }
-  void synchronize() { ++waits; }
+  void synchronize() {
+    ++waits;
+    if (waits == fails_at) tenet::fail("far", "running it", "success", "an illegal address");
+  }
+  bool runs_one_by_one() const { return one_by_one; }
 
   template <class Start>
   Recording record(const Start& start) {
@@ -45,6 +49,8 @@ struct Executor : tenet::reference::Serial {
   }
 
   inline static long allocations = 0;
+  bool one_by_one = false;
+  long fails_at = -1;  ///< which wait throws
   long bytes_in = 0, bytes_out = 0, waits = 0, recorded = 0, replayed = 0;
 };
 

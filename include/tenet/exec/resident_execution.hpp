@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <string>
+#include <tenet/core/error.hpp>
 #include <tenet/exec/execution.hpp>
 #include <tenet/exec/lanes.hpp>
 
@@ -139,7 +141,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     is_running_ = true;
   }
   const float* result(int index) const {
-    if (std::exchange(is_running_, false)) executor_->synchronize();
+    if (std::exchange(is_running_, false)) naming("", [&] { executor_->synchronize(); });
     return results_[static_cast<std::size_t>(index)].data();
   }
 
@@ -177,6 +179,8 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   /// The first run of a size chooses algorithms, which takes a while and may not be recorded. Recorded steps hold the
   /// places of what they work on.
   void run_all(int batch, bool places_are_new) {
+    if constexpr (requires { executor_->runs_one_by_one(); })
+      if (executor_->runs_one_by_one()) return run_one_by_one();
     if constexpr (requires { typename Executor::Recording; }) {
       if (places_are_new) recorded_.clear();
       const auto [found, is_first] = recorded_.try_emplace(batch);
@@ -186,10 +190,34 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     start();
   }
   void start() {
+    const auto run_step = [this](Executor& lane, int s) {
+      naming(Program::lowered.steps[s].name, [&] { this->run_steps(lane, s, s + 1); });
+    };
     if constexpr (HasLanes<Executor>)
-      run_on_lanes(lanes_of<Program>(), *executor_, [&](Executor& lane, int s) { this->run_steps(lane, s, s + 1); });
+      run_on_lanes(lanes_of<Program>(), *executor_, run_step);
     else
-      this->run_steps(Program::lowered.prepared_steps, Program::lowered.used.steps);
+      for (int s = Program::lowered.prepared_steps; s < Program::lowered.used.steps; ++s) run_step(*executor_, s);
+  }
+  /// Waits for each step before the next one: so what fails is known.
+  void run_one_by_one() {
+    for (int s = Program::lowered.prepared_steps; s < Program::lowered.used.steps; ++s)
+      naming(Program::lowered.steps[s].name, [&] {
+        this->run_steps(s, s + 1);
+        executor_->synchronize();
+      });
+  }
+
+  /// Calls function(); an `Error` from there says of which program and step it is ("": of any).
+  template <class Function>
+  [[gnu::always_inline]] static void naming(const char* step, const Function& function) {
+    try {
+      function();
+    } catch (const Error& error) {
+      rethrow(step, error);
+    }
+  }
+  [[noreturn, gnu::cold]] static void rethrow(const char* step, const Error& error) {
+    throw Error(std::string(Program::Definition::name) + (*step != '\0' ? ", step " : "") + step + ": " + error.what());
   }
 
   struct NoRecording {};

@@ -2,8 +2,11 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdlib>
 #include <map>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <tenet/core/worker_sum.hpp>
 #include <tenet/device/cuda/runtime.hpp>
 #include <utility>
@@ -146,7 +149,13 @@ class Stream {
   }
 
   /// Waits for all that was given; throws what has failed of it.
-  void synchronize() const { check(cudaStreamSynchronize(stream_), "running what was started"); }
+  void synchronize() const {
+    check(cudaStreamSynchronize(stream_), runs_one_by_one() ? "running it"
+                                                            : "running what was started (with the environment variable "
+                                                              "TENET_CUDA_ONE_BY_ONE=1 it says which step fails)");
+  }
+  /// Whether each step of a program is waited for before the next one starts: slow, to find what fails.
+  bool runs_one_by_one() const { return runs_one_by_one_; }
 
   /// Records what `start` starts, instead of running it.
   template <class Start>
@@ -175,8 +184,13 @@ class Stream {
   WorkerSum worker_sum;
 
  private:
+  static bool asked_for(const char* variable) {
+    const char* const value = std::getenv(variable);
+    return value != nullptr && *value != '\0' && std::string_view(value) != "0";
+  }
+
   int device_, processors_ = 0;
-  bool tensor_float32_;
+  bool tensor_float32_, runs_one_by_one_ = asked_for("TENET_CUDA_ONE_BY_ONE");
   cudaStream_t stream_ = nullptr;
   void* workspace_ = nullptr;
   std::map<const void*, std::shared_ptr<void>> libraries_;
