@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 
+#include "tenet/core/error.hpp"
 #include "tenet/device/reference.hpp"
 
 /// The reference device with a memory of its own, as a GPU has one: what was not copied there is not there, and what

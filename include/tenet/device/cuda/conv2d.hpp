@@ -3,9 +3,9 @@
 #include <cudnn.h>
 
 #include <array>
-#include <map>
 #include <string>
 #include <tenet/core/geometry.hpp>
+#include <tenet/device/cuda/plans.hpp>
 #include <tenet/device/cuda/stream.hpp>
 #include <tenet/device/cuda/team.hpp>
 #include <tenet/device/epilogue.hpp>
@@ -84,15 +84,7 @@ class Convolutions {
   const Plan& planned(Conv2dPass pass, const Conv2dGeometry& g, int batch) {
     const Key key{static_cast<int>(pass), batch,           g.channels,     g.height, g.width,
                   g.out_channels,         g.kernel_height, g.kernel_width, g.stride, g.padding};
-    const auto [found, is_new] = plans_.try_emplace(key);
-    if (!is_new) return found->second;
-    try {
-      plan(pass, g, batch, found->second);
-    } catch (...) {
-      plans_.erase(found);
-      throw;
-    }
-    return found->second;
+    return plans_.get(key, [&](Plan& made) { plan(pass, g, batch, made); });
   }
 
   void plan(Conv2dPass pass, const Conv2dGeometry& g, int batch, Plan& p) {
@@ -156,7 +148,7 @@ class Convolutions {
 
   bool tensor_float32_;
   cudnnHandle_t handle_ = nullptr;
-  std::map<Key, Plan> plans_;
+  Plans<Key, Plan> plans_;
 };
 
 inline void run_convolution(Stream& stream, Conv2dPass pass, const Conv2dGeometry& g, int batch,

@@ -4,9 +4,9 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <tenet/core/geometry.hpp>
+#include <tenet/device/cuda/plans.hpp>
 #include <tenet/device/cuda/stream.hpp>
 #include <tenet/device/cuda/team.hpp>
 #include <tenet/device/epilogue.hpp>
@@ -81,15 +81,7 @@ class Products {
   const Plan& planned(const MatmulGeometry& g, bool adds, const Alignments& aligned) {
     const Key key{g.count,    g.rows,     g.columns, g.inner,    g.transpose_lhs, g.transpose_rhs,
                   g.lhs_step, g.rhs_step, adds,      aligned[0], aligned[1],      aligned[2]};
-    const auto [found, is_new] = plans_.try_emplace(key);
-    if (!is_new) return found->second;
-    try {
-      plan(g, aligned, found->second);
-    } catch (...) {
-      plans_.erase(found);
-      throw;
-    }
-    return found->second;
+    return plans_.get(key, [&](Plan& made) { plan(g, aligned, made); });
   }
 
   void plan(const MatmulGeometry& g, const Alignments& aligned, Plan& made) {
@@ -134,7 +126,7 @@ class Products {
 
   bool tensor_float32_;
   cublasLtHandle_t handle_ = nullptr;
-  std::map<Key, Plan> plans_;
+  Plans<Key, Plan> plans_;
 };
 
 inline void run_products(Stream& stream, const MatmulGeometry& g, const float* lhs, const float* rhs, float* result) {
