@@ -153,6 +153,18 @@ TEST_CASE("steps are recorded once a size of batch, and again where the memory h
   CHECK(executor.recorded == 4);
 }
 
+TEST_CASE("recordings are kept of a few sizes only", "[exec][resident_execution]") {
+  Pair pair;
+  far::Executor& executor = pair.there.executor();
+  pair.step(12);
+  for (int round = 0; round < 2; ++round)
+    for (const int batch : {1, 2, 3, 4, 5}) pair.step(batch);
+  CHECK(executor.recorded == 5);
+  for (const int batch : {6, 7, 8, 9}) pair.step(batch);  // the ninth further size: all start anew
+  pair.step(1), pair.step(1);
+  CHECK(executor.recorded == 6);
+}
+
 TEST_CASE("what fails on a device is an error that names the program, and one by one the step",
           "[exec][resident_execution]") {
   const auto message = [](bool one_by_one, long after) {

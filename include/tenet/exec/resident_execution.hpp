@@ -174,6 +174,8 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     DeviceBuffer<Executor> memory;
   };
 
+  static constexpr std::size_t most_recordings = 8;  ///< of batches of different sizes
+
   static long floats_of(const TensorInfo& type, int batch) { return type.size() * (type.batched ? batch : 1); }
 
   /// The first run of a size chooses algorithms, which takes a while and may not be recorded. Recorded steps hold the
@@ -182,12 +184,15 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     if constexpr (requires { executor_->runs_one_by_one(); })
       if (executor_->runs_one_by_one()) return run_one_by_one();
     if constexpr (requires { typename Executor::Recording; }) {
-      if (places_are_new) recorded_.clear();
-      const auto [found, is_first] = recorded_.try_emplace(batch);
-      if (!is_first && !found->second) found->second = executor_->record([this] { start(); });
-      if (found->second) return executor_->replay(found->second);
+      if (places_are_new || recorded_.size() > most_recordings) recorded_.clear();
+      const auto found = recorded_.find(batch);
+      if (found != recorded_.end()) {
+        if (!found->second) found->second = executor_->record([this] { start(); });
+        return executor_->replay(found->second);
+      }
     }
     start();
+    recorded_.try_emplace(batch);
   }
   void start() {
     const auto run_step = [this](Executor& lane, int s) {
