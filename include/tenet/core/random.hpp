@@ -24,6 +24,11 @@ constexpr std::array<std::uint32_t, 4> philox(std::uint64_t counter, std::uint64
   return x;
 }
 
+/// A seed that lies in memory as its lower and its upper half.
+TENET_HOST_DEVICE constexpr std::uint64_t seed_of(const std::int32_t* halves) {
+  return std::uint64_t{static_cast<std::uint32_t>(halves[1])} << 32 | static_cast<std::uint32_t>(halves[0]);
+}
+
 /// The float in [0, 1) that a random word stands for: its upper 24 bits.
 TENET_HOST_DEVICE constexpr float unit_float(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 

@@ -18,7 +18,7 @@ struct LanePlan {
 };
 
 /// Spreads steps over lanes: a step goes on where the last step is one that it needs anyway, else to a lane that has
-/// nothing more to do, else behind what it needs.
+/// run nothing yet, else behind what it needs.
 [[gnu::noinline]] inline LanePlan lanes_of(std::span<const MemoryAccess> accesses, int first, int steps) {
   const auto index = [](int i) { return static_cast<std::size_t>(i); };
   LanePlan plan{std::vector<int>(index(steps), on_no_device), {}, std::vector<bool>(index(steps))};

@@ -32,8 +32,8 @@ class ResidentArenas {
     if (version == version_) return;
     version_ = version;
     for (const Arena arena : {Arena::parameters, Arena::buffers}) {
-      const Part& part = parts_[index(arena)];
-      if (part.memory.size() > 0) executor_->copy_in(parts_[index(arena)].memory.data(), part.host, bytes(part));
+      Part& part = parts_[index(arena)];
+      if (part.memory.size() > 0) executor_->copy_in(part.memory.data(), part.host, bytes(part));
     }
   }
   /// A program has changed them here: they have this version now, which the host has not.
@@ -103,7 +103,12 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
       : Base(devices.executor()), executor_(&devices.executor()), arenas_(&devices.arenas()) {}
   ResidentExecution(const ResidentExecution&) = delete;
   ResidentExecution& operator=(const ResidentExecution&) = delete;
-  ~ResidentExecution() { executor_->synchronize(); }
+  ~ResidentExecution() {
+    try {
+      executor_->synchronize();  // nothing that runs uses the memory
+    } catch (const Error&) {     // said already to whoever asked for the result
+    }
+  }
 
   /// Where the host's copies are; null for those that it does not keep.
   void bind(Arena arena, float* host) {
@@ -190,9 +195,11 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
         if (!found->second) found->second = executor_->record([this] { start(); });
         return executor_->replay(found->second);
       }
+      start();
+      recorded_.try_emplace(batch);
+    } else {
+      start();
     }
-    start();
-    recorded_.try_emplace(batch);
   }
   void start() {
     const auto run_step = [this](Executor& lane, int s) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <tenet/ops/arithmetic.hpp>
 
 /// Dropout: elements set to zero at random, the others scaled so that the mean stays.
@@ -16,11 +15,9 @@ struct DropoutMask : KernelOperation {
   static constexpr bool full_precision = true;
   static constexpr Target result(auto, auto) { return {}; }
   static void run(auto& executor, const auto& arguments, auto, auto) {
-    std::uint64_t seed = 0;
-    std::memcpy(&seed, arguments.template operand<std::int32_t>(0), sizeof seed);
     run_dropout_mask(executor, Target::size * (Target::batched ? arguments.batch : 1),
-                     *arguments.template operand<float>(1), seed, static_cast<std::uint32_t>(arguments.attribute),
-                     arguments.template result<float>());
+                     arguments.template operand<float>(1), arguments.template operand<std::int32_t>(0),
+                     static_cast<std::uint32_t>(arguments.attribute), arguments.template result<float>());
   }
 };
 

@@ -14,8 +14,10 @@ tenet::reference::Serial serial;
 
 TEST_CASE("reference dropout masks", "[reference]") {
   Floats mask(100000), again(100000);
-  run_dropout_mask(serial, 100000, 0.25f, 3, 4, mask.data());
-  run_dropout_mask(serial, 99999, 0.25f, 3, 4, again.data());
+  const float drop = 0.25f;
+  const std::int32_t seed[]{3, 0}, large[]{3, 1};
+  run_dropout_mask(serial, 100000, &drop, seed, 4, mask.data());
+  run_dropout_mask(serial, 99999, &drop, seed, 4, again.data());
   long dropped = 0, other = 0;
   for (float value : mask) {
     dropped += value == 0;
@@ -24,7 +26,9 @@ TEST_CASE("reference dropout masks", "[reference]") {
   CHECK(static_cast<double>(dropped) / 100000 == Approx(0.25).margin(0.005));
   CHECK(other == 0);
   CHECK(std::equal(mask.begin(), mask.end() - 1, again.begin()));
-  run_dropout_mask(serial, 100000, 0.25f, 3, 5, again.data());
+  run_dropout_mask(serial, 100000, &drop, seed, 5, again.data());
   CHECK(mask != again);
+  run_dropout_mask(serial, 100000, &drop, large, 4, again.data());
+  CHECK(mask != again);  // the seed's upper half counts
   CHECK((mask[0] == 0) == (tenet::unit_float(tenet::philox(0, 3, 4)[0]) < 0.25f));
 }

@@ -7,11 +7,14 @@
 
 namespace tenet::cpu {
 
-/// mask[i] = 0 with the given probability, else 1 / (1 - probability).
+/// mask[i] = 0 with the probability *drop, else 1 / (1 - *drop).
 ///
-/// Element i is decided by word i % 4 of philox(i / 4, seed, salt): the same bits on every device.
-inline void run_dropout_mask(Workers& workers, long count, float probability, std::uint64_t seed, std::uint32_t salt,
-                             float* mask) {
+/// Element i is decided by word i % 4 of philox(i / 4, seed, salt): the same bits on every device. Probability and seed
+/// (its two halves) lie in the device's memory, as all operands do.
+inline void run_dropout_mask(Workers& workers, long count, const float* drop, const std::int32_t* seed_halves,
+                             std::uint32_t salt, float* mask) {
+  const float probability = *drop;
+  const std::uint64_t seed = seed_of(seed_halves);
   const float kept = 1.0f / (1.0f - probability);
   auto range = [&](long first, long last) {
     for (long i = first; i < last; i += 4) {

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <tenet/core/worker_sum.hpp>
 #include <tenet/device/cuda/team.hpp>
@@ -30,7 +31,9 @@ class HostStream {
 
   static void* allocate(long bytes, const char*) { return ::operator new(static_cast<std::size_t>(bytes)); }
   static void free(void* memory) { ::operator delete(memory); }
-  static void zero(void* memory, long bytes) { std::memset(memory, 0, static_cast<std::size_t>(bytes)); }
+  void zero(void* memory, long bytes) {
+    give([=] { std::memset(memory, 0, static_cast<std::size_t>(bytes)); });
+  }
   static void* allocate_host(long bytes) { return ::operator new(static_cast<std::size_t>(bytes)); }
   static void free_host(void* memory) { ::operator delete(memory); }
   static void copy_in(void* to, const void* from, long bytes) {
@@ -41,9 +44,34 @@ class HostStream {
   }
   static void synchronize() {}
 
+  /// What was recorded runs again with the numbers that lie in memory then, but with all else as it was: as on a GPU.
+  struct Recording {
+    std::vector<std::function<void()>> tasks;
+    explicit operator bool() const { return !tasks.empty(); }
+  };
+  template <class Start>
+  Recording record(const Start& start) {
+    Recording made;
+    recording_ = &made;
+    start();
+    recording_ = nullptr;
+    return made;
+  }
+  static void replay(const Recording& recording) {
+    for (const auto& task : recording.tasks) task();
+  }
+  template <class Task>
+  void give(const Task& task) {
+    if (recording_ != nullptr)
+      recording_->tasks.push_back(task);
+    else
+      task();
+  }
+
   WorkerSum worker_sum;
 
  private:
+  Recording* recording_ = nullptr;
   std::vector<char> workspace_ = std::vector<char>(workspace_bytes);
 };
 
@@ -53,7 +81,9 @@ using ParallelHost = HostStream<thrust::system::omp::detail::par_t>;
 
 template <class System, class Work>
 void for_each(HostStream<System>& stream, long count, const Work& work) {
-  thrust::for_each_n(stream.system(), thrust::counting_iterator<long>(0), count, work);
+  stream.give([system = stream.system(), count, work] {
+    thrust::for_each_n(system, thrust::counting_iterator<long>(0), count, work);
+  });
 }
 
 namespace detail {

@@ -11,14 +11,15 @@ namespace detail {
 /// Elements 4i to 4i + 3 of a mask: one call of Philox.
 struct DropoutMask {
   long count;
-  float probability, kept;
-  std::uint64_t seed;
+  const float* drop;
+  const std::int32_t* seed;
   std::uint32_t salt;
   float* mask;
   bool in_fours;  ///< the mask is aligned as fours are
 
   TENET_HOST_DEVICE void operator()(long i) const {
-    const std::array<std::uint32_t, 4> words = philox(static_cast<std::uint64_t>(i), seed, salt);
+    const std::array<std::uint32_t, 4> words = philox(static_cast<std::uint64_t>(i), seed_of(seed), salt);
+    const float probability = *drop, kept = 1.0f / (1.0f - probability);
     Four<float> four;
     for (int j = 0; j < 4; ++j) four.at[j] = unit_float(words[static_cast<std::size_t>(j)]) < probability ? 0.0f : kept;
     if (in_fours && 4 * i + 4 <= count)
@@ -30,15 +31,15 @@ struct DropoutMask {
 
 }  // namespace detail
 
-/// mask[i] = 0 with the given probability, else 1 / (1 - probability).
+/// mask[i] = 0 with the probability *drop, else 1 / (1 - *drop).
 ///
-/// Element i is decided by word i % 4 of philox(i / 4, seed, salt): the same bits on every device.
+/// Element i is decided by word i % 4 of philox(i / 4, seed, salt): the same bits on every device. Probability and seed
+/// (its two halves) lie in the device's memory, as all operands do.
 template <class Executor>
-void run_dropout_mask(Executor& executor, long count, float probability, std::uint64_t seed, std::uint32_t salt,
+void run_dropout_mask(Executor& executor, long count, const float* drop, const std::int32_t* seed, std::uint32_t salt,
                       float* mask) {
   const bool in_fours = reinterpret_cast<std::uintptr_t>(mask) % sizeof(detail::Four<float>) == 0;
-  for_each(executor, (count + 3) / 4,
-           detail::DropoutMask{count, probability, 1.0f / (1.0f - probability), seed, salt, mask, in_fours});
+  for_each(executor, (count + 3) / 4, detail::DropoutMask{count, drop, seed, salt, mask, in_fours});
 }
 
 }  // namespace tenet::gpu
