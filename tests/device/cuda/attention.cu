@@ -95,6 +95,7 @@ TEST_CASE("attention takes heads in turns whose statistics do not fit the worksp
     shape.backward(host, x.data(), upstream.data(), gradient.data());
     shape.backward(serial, x.data(), upstream.data(), expected.data());
     for (std::size_t i = 0; i < gradient.size(); ++i) CHECK(std::fabs(gradient[i] - expected[i]) < 1e-5);
+    const tenet::gpu::FarMemory::Open open;  // for a look at the workspace
     const char* const memory = static_cast<const char*>(host.workspace());
     CHECK(std::count(memory + NarrowHost::workspace_bytes, memory + 4096, 0) == 4096 - NarrowHost::workspace_bytes);
   }

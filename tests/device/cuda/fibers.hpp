@@ -131,7 +131,9 @@ struct RowOfFibers {
 
 template <class Work>
 void for_each_row(FiberHost& host, long rows, long, const Work& work) {
-  for (long row = 0; row < rows; ++row) host.fibers->run(RowOfFibers<Work>{&work, host.fibers.get(), row});
+  host.give([work, rows, fibers = host.fibers.get()] {
+    for (long row = 0; row < rows; ++row) fibers->run(RowOfFibers<Work>{&work, fibers, row});
+  });
 }
 
 }  // namespace tenet::gpu

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sys/mman.h>
 #include <thrust/for_each.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/system/cpp/execution_policy.h>
@@ -8,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <new>
 #include <tenet/core/worker_sum.hpp>
 #include <tenet/device/cuda/team.hpp>
@@ -16,7 +19,53 @@
 /// The GPU's kernels on the processor, through Thrust: what a machine without a GPU can prove of them.
 namespace tenet::gpu {
 
-/// An executor with `Stream`'s interface. Its memory stands for a device's: what was not copied is not there.
+/// Memory that stands for a device's: whoever touches it outside of `Open` ends the program, as on a GPU.
+class FarMemory {
+ public:
+  static void* allocate(long bytes) {
+    const std::size_t size = (static_cast<std::size_t>(bytes) + 4095) / 4096 * 4096;
+    void* const memory = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    const std::lock_guard lock(all().mutex);
+    all().sizes[memory] = size;
+    if (all().open > 0) mprotect(memory, size, PROT_READ | PROT_WRITE);
+    return memory;
+  }
+  static void free(void* memory) {
+    const std::lock_guard lock(all().mutex);
+    munmap(memory, all().sizes[memory]);
+    all().sizes.erase(memory);
+  }
+
+  /// While there is one, all of it may be touched.
+  struct Open {
+    Open() { change(1); }
+    ~Open() { change(-1); }
+    Open(const Open&) = delete;
+    Open& operator=(const Open&) = delete;
+  };
+
+ private:
+  struct All {
+    std::mutex mutex;
+    std::map<void*, std::size_t> sizes;
+    int open = 0;
+  };
+  static All& all() {
+    static All one;
+    return one;
+  }
+  static void change(int by) {
+    const std::lock_guard lock(all().mutex);
+    const bool was_open = all().open > 0;
+    all().open += by;
+    const bool is_open = all().open > 0;
+    if (was_open == is_open) return;
+    for (const auto& [memory, size] : all().sizes) mprotect(memory, size, is_open ? PROT_READ | PROT_WRITE : PROT_NONE);
+  }
+};
+
+/// An executor with `Stream`'s interface, whose memory is not the caller's: what was not copied is not there.
 template <class System>
 class HostStream {
  public:
@@ -27,19 +76,24 @@ class HostStream {
   explicit HostStream(int) {}
 
   System system() const { return {}; }
-  void* workspace() { return workspace_.data(); }
+  HostStream(const HostStream&) = delete;
+  HostStream& operator=(const HostStream&) = delete;
+  ~HostStream() { free(workspace_); }
+  void* workspace() { return workspace_; }
 
-  static void* allocate(long bytes, const char*) { return ::operator new(static_cast<std::size_t>(bytes)); }
-  static void free(void* memory) { ::operator delete(memory); }
+  static void* allocate(long bytes, const char*) { return FarMemory::allocate(bytes); }
+  static void free(void* memory) { FarMemory::free(memory); }
   void zero(void* memory, long bytes) {
     give([=] { std::memset(memory, 0, static_cast<std::size_t>(bytes)); });
   }
   static void* allocate_host(long bytes) { return ::operator new(static_cast<std::size_t>(bytes)); }
   static void free_host(void* memory) { ::operator delete(memory); }
   static void copy_in(void* to, const void* from, long bytes) {
+    const FarMemory::Open open;
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
   static void copy_out(void* to, const void* from, long bytes) {
+    const FarMemory::Open open;
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
   static void synchronize() {}
@@ -58,21 +112,21 @@ class HostStream {
     return made;
   }
   static void replay(const Recording& recording) {
+    const FarMemory::Open open;
     for (const auto& task : recording.tasks) task();
   }
   template <class Task>
   void give(const Task& task) {
-    if (recording_ != nullptr)
-      recording_->tasks.push_back(task);
-    else
-      task();
+    if (recording_ != nullptr) return recording_->tasks.push_back(task);
+    const FarMemory::Open open;
+    task();
   }
 
   WorkerSum worker_sum;
 
  private:
   Recording* recording_ = nullptr;
-  std::vector<char> workspace_ = std::vector<char>(workspace_bytes);
+  void* workspace_ = FarMemory::allocate(workspace_bytes);
 };
 
 /// One thread, and several by OpenMP.
