@@ -1,11 +1,13 @@
 #include "tenet/device/precision.hpp"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <tenet/device/reference.hpp>
 #include <tenet/optim/sgd.hpp>
 #include <tenet/train/trainer.hpp>
 
+#include "../support/narrow_device.hpp"
 #include "../support/network.hpp"
 #include "../support/networks.hpp"
 
@@ -50,6 +52,36 @@ TEST_CASE("gradients in mixed precision are those in single precision, rounded",
   check_rounding<networks::Transformer, CrossEntropy, Tokens<12>, Cpu<0, 2>>();
   check_rounding<networks::Drawn<3>, MeanSquaredError, Batched<3, 4>, Reference>();
   check_rounding<networks::Drawn<5>, MeanSquaredError, Batched<3, 4>, Cpu<0, 2>>();
+  check_rounding<networks::Residual, CrossEntropy, Image<2, 6, 5>, narrow::Device>();
+  check_rounding<networks::Transformer, CrossEntropy, Tokens<12>, narrow::Device>();
+  check_rounding<networks::Drawn<3>, MeanSquaredError, Batched<3, 4>, narrow::Device>();
+}
+
+TEST_CASE("products of bfloat16 serve programs in mixed precision, and no others", "[precision]") {
+  using Net = Sequential<Conv2d<1, 2, 3>, Flatten, Linear<8, 3>>;
+  const auto asked_for = []<class... Policies>() {
+    const long products = narrow::Executor::products, convolutions = narrow::Executor::convolutions;
+    Trainer<Net, CrossEntropy, Sgd, Image<1, 4, 4>, narrow::Device, Policies...> trainer;
+    const network::Samples<decltype(trainer)> samples(4);
+    trainer.step(samples.inputs.data(), samples.targets.data(), 4);
+    return std::array{narrow::Executor::products - products, narrow::Executor::convolutions - convolutions};
+  };
+  CHECK(asked_for.template operator()<BFloat16>() == std::array{3L, 1L});  // forward, and both gradients
+  CHECK(asked_for.template operator()<>() == std::array{0L, 0L});
+}
+
+TEST_CASE("what the processor multiplies as bfloat16 agrees with the definition", "[precision]") {
+  // Without its instructions, factors that are not stored are not rounded.
+  using Mixed = Trainer<networks::Transformer, CrossEntropy, Sgd, Tokens<12>, Cpu<0, 2>, BFloat16>;
+  using Expected = Trainer<networks::Transformer, CrossEntropy, Sgd, Tokens<12>,
+                           std::conditional_t<multiplies_bfloat16, narrow::Device, Reference>, BFloat16>;
+  Mixed mixed{{.learning_rate = 0}, 3};
+  Expected expected{{.learning_rate = 0}, 3};
+  const network::Samples<Mixed> samples(5);
+  const float found = mixed.step(samples.inputs.data(), samples.targets.data(), 5).loss;
+  CHECK(found == Approx(expected.step(samples.inputs.data(), samples.targets.data(), 5).loss).epsilon(1e-3));
+  const auto count = static_cast<std::size_t>(Weights<networks::Transformer>::table.parameter_floats);
+  CHECK(distance({mixed.gradients(), count}, {expected.gradients(), count}) < 5e-3);
 }
 
 TEST_CASE("both devices round the same values", "[precision]") {

@@ -5,6 +5,7 @@
 
 #include "../../examples/models/lenet.hpp"
 #include "../../examples/models/resnet18.hpp"
+#include "../support/narrow_device.hpp"
 #include "../support/networks.hpp"
 #include "../support/plan_check.hpp"
 #include "../support/traced.hpp"
@@ -62,6 +63,31 @@ using Short = Inference<traced::Function<[](auto x) {
                         Features<10>>;
 static_assert(count<Short>("softmax") == Count{1, 0} && count<Short>("add") == Count{0, 1});
 
+// Kernels that read and write narrow numbers: what is stored so needs no other form, all else does.
+template <class Net, class Input, class Loss = CrossEntropy, class Optimizer = Sgd, class Update = UpdateAfterBackward>
+using NarrowTraining =
+    Program<TrainingProgram<Net, Loss, Optimizer, Input, BFloat16::KernelsOf<narrow::Kernels>, Update>>;
+template <class Program>
+constexpr int conversions(std::string_view operation, DType to, bool of_operands) {
+  int result = 0;
+  for (int k = 0; k < Program::plan.conversion_count; ++k) {
+    const Conversion& c = Program::plan.conversions[k];
+    const int head = Program::order.head[c.step];
+    result += operation == Program::graph.nodes[head].operation->name && c.place.dtype == to &&
+              (c.value != head) == of_operands;
+  }
+  return result;
+}
+using NarrowStep = NarrowTraining<ResNet18<>, Image<1, 28, 28>>;
+constexpr DType narrow_numbers = DType::bfloat16, floats = DType::float32;
+static_assert(conversions<NarrowStep>("conv2d", narrow_numbers, true) == 21);  // twenty weights and the images
+static_assert(conversions<NarrowStep>("conv2d_input_gradient", narrow_numbers, true) == 19);
+static_assert(conversions<NarrowStep>("conv2d_weight_gradient", narrow_numbers, true) == 1);    // the images
+static_assert(conversions<NarrowStep>("conv2d_weight_gradient", narrow_numbers, false) == 20);  // they are floats
+static_assert(conversions<NarrowStep>("conv2d", narrow_numbers, false) == 0);
+static_assert(conversions<NarrowStep>("conv2d", floats, true) == 0);
+static_assert(conversions<NarrowStep>("conv2d", floats, false) == 0);
+
 // Half the memory for what lasts, and room for one kernel's floats at a time.
 using ResNetStep = Training<ResNet18<>, Image<1, 28, 28>>;
 using Single = traced::Training<ResNet18<>, Image<1, 28, 28>, CrossEntropy>;
@@ -83,6 +109,11 @@ TEST_CASE("no narrow value is overwritten while it is needed") {
   law::check_plan<Training<networks::Drawn<4>, Batched<3, 4>, MeanSquaredError, Adam, UpdateInBackward>>();
   law::check_plan<Inference<networks::Residual, Image<2, 6, 5>>>();
   law::check_plan<Short>();
+  law::check_plan<NarrowStep>();
+  law::check_plan<NarrowTraining<LeNet, Image<1, 28, 28>>>();
+  law::check_plan<NarrowTraining<networks::Residual, Image<2, 6, 5>, CrossEntropy, Sgd, UpdateInBackward>>();
+  law::check_plan<NarrowTraining<networks::Transformer, Tokens<12>, CrossEntropy, AdamW, UpdateInBackward>>();
+  law::check_plan<NarrowTraining<networks::Drawn<3>, Batched<3, 4>, MeanSquaredError>>();
 }
 
 TEST_CASE("pictures and summaries say which values are narrow") {

@@ -142,8 +142,8 @@ class ShadowRun {
     check_conversions(head, inputs, results, s);
   }
 
-  /// The room for floats of narrow values touches neither what the step reads and writes nor what is needed later, nor
-  /// each other; and every narrow value that a kernel reads or computes has such room.
+  /// The room for values in another form touches neither what the step reads and writes nor what is needed later, nor
+  /// each other; and every value that a kernel reads or computes in another form than it is stored in has such room.
   void check_conversions(int head, const std::vector<Read>& inputs, const std::vector<int>& results, int s) {
     int found = 0;
     for (int k = 0; k < plan.conversion_count; ++k) {
@@ -151,35 +151,44 @@ class ShadowRun {
       if (conversion.step != s) continue;
       ++found;
       ++conversions;
-      const long begin = conversion.place.offset / tenet::arena_granule,
-                 end = begin + tenet::rounded_up(graph.nodes[conversion.value].type->size()) / tenet::arena_granule;
-      if (end > static_cast<long>(per_sample_.size())) report("floats beyond the arena", conversion.value, s);
+      const auto granules = [](const tenet::Conversion& c) {
+        const long floats = tenet::floats_of(graph.nodes[c.value].type->size(), c.place.dtype);
+        return tenet::rounded_up(floats) / tenet::arena_granule;
+      };
+      auto& arena = conversion.place.arena == tenet::Arena::per_sample ? per_sample_ : fixed_;
+      if (conversion.place.arena > tenet::Arena::fixed) report("converted in no arena", conversion.value, s);
+      const long begin = conversion.place.offset / tenet::arena_granule, end = begin + granules(conversion);
+      if (end > static_cast<long>(arena.size())) report("converted beyond the arena", conversion.value, s);
       const auto touches = [&](int value) {
-        return arena_of(value) == &per_sample_ && first(value) < end && begin < last(value);
+        return arena_of(value) == &arena && first(value) < end && begin < last(value);
       };
       for (const Read& input : inputs)
-        if (touches(input.value)) report("floats on an input", input.value, s);
+        if (touches(input.value)) report("converted on an input", input.value, s);
       for (const int result : results)
-        if (touches(result)) report("floats on a result", result, s);
+        if (touches(result)) report("converted on a result", result, s);
       for (int other = 0; other < k; ++other) {
         const tenet::Conversion& before = plan.conversions[other];
         const long start = before.place.offset / tenet::arena_granule;
-        const long stop = start + tenet::rounded_up(graph.nodes[before.value].type->size()) / tenet::arena_granule;
-        if (before.step == s && start < end && begin < stop) report("floats on each other", conversion.value, s);
+        if (before.step == s && before.place.arena == conversion.place.arena && start < end &&
+            begin < start + granules(before))
+          report("converted on each other", conversion.value, s);
       }
-      for (long i = begin; i < end; ++i) per_sample_[static_cast<std::size_t>(i)] = -2;
+      for (long i = begin; i < end; ++i) arena[static_cast<std::size_t>(i)] = -2;
     }
     if (is(head, tenet::Kind::element)) return;
-    std::vector<int> narrow;
-    const auto count = [&](int value) {
-      for (const int known : narrow)
+    std::vector<int> differing;
+    const auto count = [&](int value, tenet::DType wanted) {
+      for (const int known : differing)
         if (known == value) return;
-      if (is_narrow(value)) narrow.push_back(value);
+      const tenet::DType stored = Program::storage.dtype[value];
+      if (stored != tenet::DType::int32 && stored != wanted) differing.push_back(value);
     };
+    const tenet::KernelNumbers numbers = graph.nodes[head].operation->numbers;
     if (is(head, tenet::Kind::kernel))
-      for (int j = 0; j < graph.nodes[head].operand_count; ++j) count(fusion.value[graph.nodes[head].operands[j]]);
-    count(head);
-    if (static_cast<int>(narrow.size()) != found) report("narrow values without floats", head, s);
+      for (int j = 0; j < graph.nodes[head].operand_count; ++j)
+        count(fusion.value[graph.nodes[head].operands[j]], numbers.operands);
+    count(head, numbers.result);
+    if (static_cast<int>(differing.size()) != found) report("values in another form without room", head, s);
   }
   static bool is_narrow(int value) { return Program::storage.is_narrow(value); }
 

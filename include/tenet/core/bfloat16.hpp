@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <tenet/core/vector.hpp>
 
-/// Numbers of two bytes: the upper half of a `float`, so the same range with 8 binary digits. They are stored, never
-/// computed with: loading one gives a `float`, storing rounds to the nearest, ties to even.
+/// Numbers of two bytes: the upper half of a `float`, so the same range with 8 binary digits. Loading one gives a
+/// `float`, storing rounds to the nearest, ties to even. Pairs of them are multiplied and added to floats.
 namespace tenet {
 
 struct bfloat16 {
@@ -71,6 +71,35 @@ inline void store(bfloat16* to, Vector value) {
   const detail::Words number = (whole + 0x7fff + (whole >> 16 & 1)) >> 16, nan = whole >> 16 | 0x40;
   const detail::HalfWords bits = detail::narrowed(value == value ? number : nan);
   __builtin_memcpy(static_cast<void*>(to), &bits, sizeof bits);
+}
+
+/// Whether the processor has instructions for `add_products`.
+#if defined(__AVX512BF16__) && defined(__AVX512F__)
+inline constexpr bool multiplies_bfloat16 = true;
+#else
+inline constexpr bool multiplies_bfloat16 = false;
+#endif
+
+/// Pairs of bfloat16, one in the bits of each lane: x[2i] in the lower half of lane i, x[2i + 1] in the upper one.
+/// These are x[2i] = a[i] and x[2i + 1] = b[i].
+inline Vector load_pairs(const bfloat16* a, const bfloat16* b) {
+  detail::HalfWords low, high;
+  __builtin_memcpy(&low, a, sizeof low);
+  __builtin_memcpy(&high, b, sizeof high);
+  return (Vector)(detail::widened(low) | detail::widened(high) << 16);
+}
+
+/// sum[i] + a[2i] b[2i] + a[2i + 1] b[2i + 1] of pairs, in `float`; in which order the additions are rounded, and
+/// whether numbers below 2^-126 count, is the processor's.
+[[gnu::always_inline]] inline Vector add_products(Vector sum, Vector a, Vector b) {
+#if defined(__AVX512BF16__) && defined(__AVX512F__)
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+  return sum;
+#else
+  const auto low = [](Vector x) { return (Vector)((detail::Words)x << 16); };
+  const auto high = [](Vector x) { return (Vector)((detail::Words)x & 0xffff0000u); };
+  return sum + high(a) * high(b) + low(a) * low(b);
+#endif
 }
 
 /// The first `count` lanes; memory beyond them is not written.

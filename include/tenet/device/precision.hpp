@@ -4,11 +4,15 @@
 
 namespace tenet {
 
-/// A device's kernels, for programs that keep the values of samples in memory as numbers of type `dtype`. Every kernel
-/// still computes with `float`.
+/// A device's kernels, for programs that keep the values of samples in memory as numbers of type `dtype`. Its products
+/// read such numbers where the device multiplies them (`KernelNumbers`); every sum, and all else, is `float`.
 template <class Kernels, DType dtype>
 struct WithActivations : Kernels {
   static constexpr DType activations = dtype;
+  struct Arguments : Kernels::Arguments {
+    static constexpr DType activations = dtype;
+  };
+  using Kernel = void (*)(typename Kernels::Executor&, const Arguments&);
 };
 
 }  // namespace tenet

@@ -27,8 +27,7 @@ constexpr void for_each_access(int s, Function function) {
   const auto& step = lowered.steps[s];
   const auto add = [&](const Place& place, long elements, bool writes) {
     if (place.arena == Arena::inputs || place.arena == Arena::numbers) return;
-    const long floats = place.dtype == DType::bfloat16 ? (elements + 1) / 2 : elements;
-    function(MemoryAccess{s, place.arena, writes, place.offset, place.offset + floats});
+    function(MemoryAccess{s, place.arena, writes, place.offset, place.offset + floats_of(elements, place.dtype)});
   };
   const auto add_region = [&](int region, bool stores) {
     if (region < 0) return;

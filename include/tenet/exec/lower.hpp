@@ -107,7 +107,7 @@ struct LoweringPass {
   constexpr int input(RegionCall& call, Wiring& wiring, const TensorInfo& reader, int node) {
     const int value = fusion.value[node];
     return input(call, wiring, access_of(reader, *g.nodes[node].type),
-                 value == converted ? as_floats : plan.place[value]);
+                 value == converted ? computed_at : plan.place[value]);
   }
   constexpr int input(RegionCall& call, Wiring& wiring, const Access& how, const Place& place) {
     for (int k = 0; k < call.inputs; ++k) {
@@ -182,18 +182,19 @@ struct LoweringPass {
     }
     program.wiring.operations = static_cast<signed char>(count);
     if (summed >= 0) output(call, program.wiring, -1 - value_of(summed, space), {});
-    if (converted >= 0 && summed < 0 && call.outputs < max_region_outputs) narrow_result(call, program);
+    if (converted >= 0 && summed < 0 && call.outputs < max_region_outputs) convert_result(call, program);
     return add(call, program);
   }
 
-  /// Of the kernel that is being lowered: its value if it is narrow, else -1, and where the kernel leaves it as floats.
+  /// Of the kernel that is being lowered: its value if it is stored in another form than computed, else -1, and where
+  /// the kernel leaves it.
   int converted = -1;
-  Place as_floats{};
+  Place computed_at{};
 
-  /// A region's further output: what the kernel before it has computed, in its narrow place.
-  constexpr void narrow_result(RegionCall& call, RegionProgram<Device>& program) {
+  /// A region's further output: what the kernel before it has computed, where it is stored.
+  constexpr void convert_result(RegionCall& call, RegionProgram<Device>& program) {
     const TensorInfo& type = *g.nodes[converted].type;
-    output(call, program.wiring, -1 - input(call, program.wiring, access_of(type, type), as_floats),
+    output(call, program.wiring, -1 - input(call, program.wiring, access_of(type, type), computed_at),
            plan.place[converted]);
     converted = -1;
   }
@@ -243,7 +244,7 @@ struct LoweringPass {
           const Conversion& c = plan.conversions[conversion];
           if (c.value == head) {
             converted = head;
-            as_floats = step.result = c.place;
+            computed_at = step.result = c.place;
             continue;
           }
           add_copy_step(*g.nodes[c.value].type, plan.place[c.value], c.place, s);
@@ -260,13 +261,13 @@ struct LoweringPass {
       }
       if (step.kind != Kind::element && fusion.epilogue[head] >= 0)
         step.epilogue = region(fusion.epilogue[head], *g.nodes[fusion.epilogue[head]].type, Role::store, -1, 0);
-      const bool narrows_behind = converted >= 0 && step.epilogue < 0 && node.operation->carries_epilogue;
-      if (narrows_behind) {
-        step.epilogue = copy(*node.type, as_floats, plan.place[head]);
+      const bool converts_behind = converted >= 0 && step.epilogue < 0 && node.operation->carries_epilogue;
+      if (converts_behind) {
+        step.epilogue = copy(*node.type, computed_at, plan.place[head]);
         converted = -1;
       }
       lowered.steps[lowered.used.steps++] = step;
-      if (converted >= 0) add_copy_step(*node.type, as_floats, plan.place[head], s);
+      if (converted >= 0) add_copy_step(*node.type, computed_at, plan.place[head], s);
       converted = -1;
       copies(true, order, s);
     }

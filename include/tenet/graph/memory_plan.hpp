@@ -39,7 +39,7 @@ struct NumberEntry {
   int index = 0;
 };
 
-/// A narrow value that a kernel reads or computes as floats: room for these during the step.
+/// A value that a kernel reads or computes in another form than it is stored in: room for that during the step.
 struct Conversion {
   int step = 0;
   int value = 0;
@@ -151,10 +151,8 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
   constexpr bool converts = keeps_narrow_values<typename G::Context::Device>;
   MemoryPlan<n, G::output_count, converts ? (max_operands + 1) * n : 0> plan;
   bool placed[n]{};
-  const auto size_of = [&](int i) {  // in floats
-    const long size = graph.nodes[i].type->size();
-    return rounded_up(storage.is_narrow(i) ? (size + 1) / 2 : size);
-  };
+  const auto floats = [&](int i, DType dtype) { return rounded_up(floats_of(graph.nodes[i].type->size(), dtype)); };
+  const auto size_of = [&](int i) { return floats(i, storage.dtype[i]); };
 
   for (int i = 0; i < n; ++i) {
     const auto& node = graph.nodes[i];
@@ -266,9 +264,11 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
   detail::FreeRanges per_sample[Order::devices], fixed[Order::devices];
   int next_expiring[n]{}, first_expiring[n + 1]{};
   for (int& first : first_expiring) first = -1;
-  const auto ranges = [&](int i) -> detail::FreeRanges& {
-    return (graph.nodes[i].type->batched ? per_sample : fixed)[order.device_of(order.step[i])];
+  const auto ranges_at = [&](int i, int step) -> detail::FreeRanges& {
+    return (graph.nodes[i].type->batched ? per_sample : fixed)[order.device_of(step)];
   };
+  const auto ranges = [&](int i) -> detail::FreeRanges& { return ranges_at(i, order.step[i]); };
+  const auto arena = [&](int i) { return graph.nodes[i].type->batched ? Arena::per_sample : Arena::fixed; };
   const auto expires = [&](int i) {
     if (order.last_use[i] >= forever || kept[i]) return;
     const int step = order.last_use[i] < order.step[i] ? order.step[i] : order.last_use[i];
@@ -279,17 +279,15 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
   const auto allocate = [&](int i) {
     if (placed[i]) return;
     placed[i] = true;
-    plan.place[i] = {graph.nodes[i].type->batched ? Arena::per_sample : Arena::fixed, ranges(i).take(size_of(i)),
-                     storage.dtype[i]};
+    plan.place[i] = {arena(i), ranges(i).take(size_of(i)), storage.dtype[i]};
     expires(i);
   };
-  const auto convert = [&](int value, int step) {
-    if (!storage.is_narrow(value)) return;
+  const auto convert = [&](int value, DType wanted, int step) {
+    if (!storage.differs(value, wanted)) return;
     for (int k = plan.conversion_count - 1; k >= 0 && plan.conversions[k].step == step; --k)
       if (plan.conversions[k].value == value) return;
-    const long floats = rounded_up(graph.nodes[value].type->size());
     plan.conversions[plan.conversion_count++] = {
-        step, value, {Arena::per_sample, per_sample[order.device_of(step)].take(floats)}};
+        step, value, {arena(value), ranges_at(value, step).take(floats(value, wanted)), wanted}};
   };
   const auto is_element = [&](int i) {
     return graph.nodes[i].operation && graph.nodes[i].operation->kind == Kind::element;
@@ -324,22 +322,25 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       const int epilogue = fusion.epilogue[head];
       const auto& node = graph.nodes[head];
       if (converts && node.operation->kind == Kind::kernel) {  // loops and sums read narrow values as they are
-        for (int j = 0; j < node.operand_count; ++j) convert(fusion.value[node.operands[j]], s);
-        convert(head, s);
+        const KernelNumbers numbers = node.operation->numbers;
+        for (int j = 0; j < node.operand_count; ++j) convert(fusion.value[node.operands[j]], numbers.operands, s);
+        convert(head, numbers.result, s);
       }
       for (int m = epilogue >= 0 ? fusion.first_member[epilogue] : -1; m >= 0; m = fusion.next_member[m])
         if (fusion.stored[fusion.member[m]]) allocate(fusion.member[m]);
       // Not in the place of an old value, which the region behind may have to read.
-      if (fusion.absorbed[head] && !holds_old_values(plan.place[epilogue].arena) && !storage.is_narrow(epilogue))
+      if (fusion.absorbed[head] && !holds_old_values(plan.place[epilogue].arena) &&
+          storage.is_narrow(head) == storage.is_narrow(epilogue))
         plan.place[head] = plan.place[epilogue];
       else
         allocate(head);
     }
     for (int i = first_expiring[s]; i >= 0; i = next_expiring[i])
       if (!taken[i]) ranges(i).give_back(plan.place[i].offset, size_of(i));
-    for (int k = plan.conversion_count - 1; k >= 0 && plan.conversions[k].step == s; --k)
-      per_sample[order.device_of(s)].give_back(plan.conversions[k].place.offset,
-                                               rounded_up(graph.nodes[plan.conversions[k].value].type->size()));
+    for (int k = plan.conversion_count - 1; k >= 0 && plan.conversions[k].step == s; --k) {
+      const Conversion& c = plan.conversions[k];
+      ranges_at(c.value, s).give_back(c.place.offset, floats(c.value, c.place.dtype));
+    }
   }
   for (int d = 0; d < Order::devices; ++d) {  // the parts one behind the other
     const auto move = [&](Place& place) {

@@ -9,7 +9,12 @@ template <int Nodes>
 struct Storage {
   DType dtype[Nodes]{};
   constexpr bool is_narrow(int i) const { return dtype[i] == DType::bfloat16; }
+  /// Whether a kernel that reads or writes `wanted` needs value i in another form than it is stored in.
+  constexpr bool differs(int i, DType wanted) const { return dtype[i] != DType::int32 && dtype[i] != wanted; }
 };
+
+/// Floats that so many numbers take.
+constexpr long floats_of(long numbers, DType dtype) { return dtype == DType::bfloat16 ? (numbers + 1) / 2 : numbers; }
 
 /// Whether values that have a batch are kept as other numbers than `float`: the kernels say so, see `WithActivations`.
 template <class Kernels>
@@ -17,7 +22,8 @@ inline constexpr bool keeps_narrow_values = requires { Kernels::activations; };
 
 /// Chooses the storage of every value. In mixed precision the values of samples, activations and their gradients, take
 /// half the memory; everything is computed as `float`, and rounded where it is stored. Parameters, statistics, sums
-/// over the batch and the program's results stay `float`, as do losses and what an operation says is kept whole.
+/// over the batch and the program's results stay `float`, as do losses and what an operation says is kept whole. What
+/// only the region behind a kernel reads is as the kernel writes it.
 template <class G>
 constexpr auto choose_storage(const G& graph, const Fusion<G::count>& fusion) {
   Storage<G::count> storage;
@@ -26,7 +32,11 @@ constexpr auto choose_storage(const G& graph, const Fusion<G::count>& fusion) {
   if constexpr (keeps_narrow_values<Kernels>) {
     for (int i = 0; i < G::count; ++i) {
       const auto& node = graph.nodes[i];
-      if (node.operation == nullptr || !fusion.stored[i] || fusion.absorbed[i]) continue;
+      if (node.operation == nullptr || !fusion.stored[i]) continue;
+      if (fusion.absorbed[i]) {
+        if (node.operation->kind == Kind::kernel) storage.dtype[i] = node.operation->numbers.result;
+        continue;
+      }
       if (node.operation->kind == Kind::reduction || node.operation->full_precision) continue;
       if (node.type->batched && node.type->size() > 1 && node.type->dtype == DType::float32)
         storage.dtype[i] = Kernels::activations;

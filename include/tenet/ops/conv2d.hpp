@@ -15,6 +15,18 @@ constexpr Conv2dGeometry conv2d_geometry(const TensorInfo& input, const TensorIn
 
 constexpr Cost conv2d_flops(const Conv2dGeometry& g) { return {2 * g.result_size() * g.taps(), 0}; }
 
+/// What convolutions and their gradients read and write: bfloat16 in mixed precision where the device convolves such.
+template <class Executor, class Arguments>
+constexpr KernelNumbers conv2d_numbers() {
+  if constexpr (in_mixed_precision<Arguments>)
+    if constexpr (requires(Executor& executor, const Conv2dGeometry& g, const bfloat16* factor, bfloat16* result,
+                           const Arguments& arguments) {
+                    run_conv2d(executor, g, 1, factor, factor, result, arguments.epilogue);
+                  })
+      return {DType::bfloat16, DType::bfloat16};
+  return {};
+}
+
 /// dx of a convolution with input type Input: the upstream spread back through the weights.
 template <class Input, int Stride, int Padding>
 struct Conv2dInputGradient : KernelOperation {
@@ -31,12 +43,17 @@ struct Conv2dInputGradient : KernelOperation {
   static constexpr long scratch(const auto* executor, auto, Weight) {
     return scratch_conv2d_input_gradient(executor, Known<geometry<Weight>>{});
   }
+  template <class Executor, class Arguments>
+  static constexpr KernelNumbers numbers() {
+    return conv2d_numbers<Executor, Arguments>();
+  }
   template <class Weight, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, auto, Weight) {
     constexpr Known<geometry<Weight>> g{};
-    const float* const upstream = arguments.template operand<float>(0);
-    const float* const weight = arguments.template operand<float>(1);
-    float* const result = arguments.template result<float>();
+    using Number = NumberOf<numbers<Executor, Arguments>().operands>;
+    const Number* const upstream = arguments.template operand<Number>(0);
+    const Number* const weight = arguments.template operand<Number>(1);
+    Number* const result = arguments.template result<Number>();
     if constexpr (batch_is_known<Arguments>)
       run_conv2d_input_gradient_one_sample(executor, g, upstream, weight, result);
     else
@@ -59,12 +76,17 @@ struct Conv2dWeightGradient : KernelOperation {
   static constexpr long scratch(const auto* executor, Input, auto) {
     return scratch_conv2d_weight_gradient(executor, Known<geometry<Input>>{});
   }
+  template <class Executor, class Arguments>
+  static constexpr KernelNumbers numbers() {
+    return conv2d_numbers<Executor, Arguments>();
+  }
   template <class Input, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, Input, auto) {
     constexpr Known<geometry<Input>> g{};
-    const float* const input = arguments.template operand<float>(0);
-    const float* const upstream = arguments.template operand<float>(1);
-    float* const result = arguments.template result<float>();
+    using Number = NumberOf<numbers<Executor, Arguments>().operands>;
+    const Number* const input = arguments.template operand<Number>(0);
+    const Number* const upstream = arguments.template operand<Number>(1);
+    Number* const result = arguments.template result<Number>();
     if constexpr (batch_is_known<Arguments>)
       run_conv2d_weight_gradient_one_sample(executor, g, input, upstream, result);
     else
@@ -136,12 +158,17 @@ struct Conv2d : KernelOperation {
     }
     return any;
   }
+  template <class Executor, class Arguments>
+  static constexpr KernelNumbers numbers() {
+    return conv2d_numbers<Executor, Arguments>();
+  }
   template <class Input, class Weight, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, Input, Weight) {
     constexpr Known<geometry<Input, Weight>> g{};
-    const float* const input = arguments.template operand<float>(0);
-    const float* const weight = arguments.template operand<float>(1);
-    float* const result = arguments.template result<float>();
+    using Number = NumberOf<numbers<Executor, Arguments>().operands>;
+    const Number* const input = arguments.template operand<Number>(0);
+    const Number* const weight = arguments.template operand<Number>(1);
+    Number* const result = arguments.template result<Number>();
     if constexpr (batch_is_known<Arguments>)
       run_conv2d_one_sample(executor, g, input, weight, result);
     else

@@ -59,6 +59,14 @@ struct Instance {
   }
 
   template <class Device>
+  static constexpr KernelNumbers numbers() {
+    if constexpr (requires { Op::template numbers<typename Device::Executor, typename Device::Arguments>(); })
+      return Op::template numbers<typename Device::Executor, typename Device::Arguments>();
+    else
+      return {};
+  }
+
+  template <class Device>
   static void run(typename Device::Executor& executor, const typename Device::Arguments& arguments) {
     Op::run(executor, arguments, Operands{}...);
   }
@@ -114,6 +122,7 @@ struct Instance {
       made.element = &detail::element_thunk<Op, typename Device::Lane>;
       if constexpr (Op::foldable) made.fold = &detail::element_thunk<Op, float>;
     }
+    if constexpr (Op::kind == Kind::kernel) made.numbers = numbers<Device>();
     if constexpr (Op::kind == Kind::kernel)
       made.kernel = &run<Device>;
     else if constexpr (Context::holds_values && Op::kind != Kind::view)  // run alone, as it comes

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <tenet/core/bfloat16.hpp>
 #include <tenet/core/tensor_type.hpp>
 #include <tenet/core/vector_math.hpp>
 #include <tenet/ops/symbol.hpp>
@@ -52,6 +53,8 @@ struct ElementOperation {
 ///   `static void run(executor, arguments, types…)`    what a device does
 ///   `static constexpr Cost flops(result, types…)`     optional
 ///   `static constexpr long scratch(executor*, types…)` optional: floats that each worker needs meanwhile
+///   `static constexpr KernelNumbers numbers<Executor, Arguments>()` optional: what `run` reads and writes, if not
+///   floats
 struct KernelOperation {
   static constexpr Kind kind = Kind::kernel;
   static constexpr Algebra algebra = Algebra::none;
@@ -59,6 +62,20 @@ struct KernelOperation {
   static constexpr bool carries_epilogue = false;  ///< `run` calls `arguments.epilogue` for each range it has written
   static constexpr bool full_precision = false;  ///< the result is kept as it is, whatever the precision of the program
 };
+
+/// The numbers that a kernel reads as its floating-point operands, and those that it writes. Lowering copies what lies
+/// in memory in another form.
+struct KernelNumbers {
+  DType operands = DType::float32, result = DType::float32;
+};
+
+/// The type of floating-point numbers in memory.
+template <DType dtype>
+using NumberOf = std::conditional_t<dtype == DType::bfloat16, bfloat16, float>;
+
+/// Whether a kernel is compiled for a program in mixed precision, see `WithActivations`.
+template <class Arguments>
+inline constexpr bool in_mixed_precision = requires { Arguments::activations; };
 
 /// Whether a kernel is compiled for one batch alone: `Arguments::batch` is a constant, see exec/one_sample.hpp.
 template <class Arguments>
@@ -100,6 +117,7 @@ struct OperationInfo {
   bool cheap;
   bool carries_epilogue;
   bool full_precision;
+  KernelNumbers numbers;
   Cost flops;
   long scratch;                               ///< floats a worker
   Lane (*element)(Lane, Lane, Lane, Lane);    ///< kind element

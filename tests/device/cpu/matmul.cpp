@@ -18,22 +18,44 @@ void check_product(const MatmulGeometry& g) {
                   [&](auto& executor, float* to) { run_matmul(executor, g, lhs.data(), rhs.data(), to); });
 }
 
+/// The same of bfloat16 numbers, whose products are exact as floats: no other error than that of the sums.
+void check_bfloat16_product(const MatmulGeometry& g) {
+  CAPTURE(g.count, g.rows, g.columns, g.inner, g.transpose_lhs, g.transpose_rhs, g.lhs_step, g.rhs_step,
+          g.accumulate_over_count);
+  const auto drawn = [](long count, unsigned seed) {
+    std::vector<tenet::bfloat16> numbers;
+    for (const float x : random_floats(count, seed)) numbers.emplace_back(x);
+    return numbers;
+  };
+  const auto lhs = drawn(g.rows * g.inner + g.lhs_step * (g.count - 1), 1);
+  const auto rhs = drawn(g.inner * g.columns + g.rhs_step * (g.count - 1), 2);
+  const std::vector<float> whole_lhs(lhs.begin(), lhs.end()), whole_rhs(rhs.begin(), rhs.end());
+  check_agreement(g.result_size(), 2e-6 * std::sqrt(static_cast<double>(g.inner * g.count)),
+                  [&](auto& executor, float* to) {
+                    if constexpr (requires { executor.size(); })
+                      tenet::cpu::run_bfloat16_matmul(executor, g, lhs.data(), rhs.data(), to);
+                    else
+                      run_matmul(executor, g, whole_lhs.data(), whole_rhs.data(), to);
+                  });
+}
+
 }  // namespace
 
 TEST_CASE("products agree with the reference for every transposition and odd sizes", "[cpu][matmul]") {
+  const auto check = GENERATE(&check_product, &check_bfloat16_product);
   const long sizes[][3] = {{1, 1, 1},    {1, 7, 5},     {2, 33, 40},  {3, 130, 260}, {4, 3, 17},    {5, 16, 3},
                            {8, 48, 128}, {9, 49, 129},  {17, 1, 300}, {64, 1, 31},   {31, 64, 1},   {130, 50, 70},
                            {1, 500, 90}, {70, 401, 20}, {1, 64, 64},  {257, 10, 65}, {10, 300, 33}, {129, 193, 257}};
   for (const auto& size : sizes) {
     for (int transposed = 0; transposed < 4; ++transposed) {
       const long rows = size[0], columns = size[1], inner = size[2];
-      check_product(
-          {1, rows, columns, inner, (transposed & 1) != 0, (transposed & 2) != 0, rows * inner, inner * columns});
+      check({1, rows, columns, inner, (transposed & 1) != 0, (transposed & 2) != 0, rows * inner, inner * columns});
     }
   }
 }
 
 TEST_CASE("large products agree with the reference however they are cut", "[cpu][matmul]") {
+  const auto check = GENERATE(&check_product, &check_bfloat16_product);
   using tenet::cpu::detail::MatmulCut;
   const MatmulGeometry rows_and_columns{1, 257, 300, 129, false, false, 0, 0}, once{1, 2050, 70, 65, false, true, 0, 0},
       inner{1, 65, 97, 2100, true, false, 0, 0}, wide{1, 33, 1000, 520, true, true, 0, 0};
@@ -42,8 +64,8 @@ TEST_CASE("large products agree with the reference however they are cut", "[cpu]
   CHECK(MatmulCut(inner).inner_blocks > 1);
   for (const MatmulGeometry& g :
        {rows_and_columns, once, inner, wide, MatmulGeometry{1, 2500, 1, 1100, false, false, 0, 0},
-        MatmulGeometry{1, 3, 1500, 1030, false, true, 0, 0}})
-    check_product(g);
+        MatmulGeometry{1, 3, 1500, 1030, false, true, 0, 0}, MatmulGeometry{1, 65, 97, 4201, true, false, 0, 0}})
+    check(g);
 }
 
 TEST_CASE("an epilogue comes once an element, behind the last of the sums that are added up", "[cpu][matmul]") {
@@ -96,16 +118,19 @@ TEST_CASE("products whose operands lie in one matrix are one product", "[cpu][ma
 }
 
 TEST_CASE("batches of products, with own, shared and summed operands", "[cpu][matmul]") {
+  const auto check = GENERATE(&check_product, &check_bfloat16_product);
   for (long count : {2L, 7L, 65L}) {
     for (int transposed = 0; transposed < 4; ++transposed) {
       const bool left = (transposed & 1) != 0, right = (transposed & 2) != 0;
-      check_product({count, 19, 35, 18, left, right, 19 * 18, 18 * 35});
-      check_product({count, 19, 35, 18, left, right, 19 * 18, 0});
-      check_product({count, 19, 35, 18, left, right, 0, 18 * 35});
-      check_product({count, 19, 35, 18, left, right, 19 * 18, 18 * 35, true});
-      check_product({count, 3, 35, 18, left, right, 3 * 18, 18 * 35, true});
-      check_product({count, 40, 1, 18, left, right, 40 * 18, 18, true});
-      check_product({count, 1, 40, 18, left, right, 18, 40 * 18, false});
+      check({count, 19, 35, 18, left, right, 19 * 18, 18 * 35});
+      check({count, 19, 35, 18, left, right, 19 * 18, 0});
+      check({count, 19, 35, 18, left, right, 0, 18 * 35});
+      check({count, 19, 35, 18, left, right, 19 * 18, 18 * 35, true});
+      check({count, 3, 35, 18, left, right, 3 * 18, 18 * 35, true});
+      check({count, 19, 35, 17, left, right, 19 * 17, 17 * 35});
+      check({count, 19, 35, 18, left, right, 19 * 18 + 1, 18 * 35 + 3});
+      check({count, 40, 1, 18, left, right, 40 * 18, 18, true});
+      check({count, 1, 40, 18, left, right, 18, 40 * 18, false});
     }
   }
 }
@@ -116,5 +141,9 @@ TEST_CASE("a product with nothing to sum is zero", "[cpu][matmul]") {
   for (float value : result) CHECK(value == 0);
   std::fill(result, result + 6, 7.0f);  // a sum over no products
   run_matmul(pool(2), MatmulGeometry{0, 2, 3, 4, false, false, 8, 12, true}, result, result, result);
+  for (float value : result) CHECK(value == 0);
+  std::fill(result, result + 6, 7.0f);
+  const tenet::bfloat16* const nothing = nullptr;
+  tenet::cpu::run_bfloat16_matmul(pool(2), MatmulGeometry{1, 2, 3, 0, true, false, 0, 0}, nothing, nothing, result);
   for (float value : result) CHECK(value == 0);
 }

@@ -86,7 +86,7 @@ TEST_CASE("four dot products of any length", "[cpu][product]") {
     const long b_row = inner + 1;
     const auto a = whole_numbers(inner, 5), b = whole_numbers(3 * b_row + inner, 6);
     float sums[4];
-    four_dots(inner, a.data(), b.data(), b_row, sums);
+    four_dots<float>(inner, a.data(), b.data(), b_row, sums);
     for (long j = 0; j < 4; ++j) {
       float expected = 0;
       for (long k = 0; k < inner; ++k) expected += a[at(k)] * b[at(j * b_row + k)];

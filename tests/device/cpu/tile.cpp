@@ -44,7 +44,7 @@ TEST_CASE("a packing tile multiplies and keeps the rows that it read", "[cpu][ti
     std::vector<float> expected(static_cast<std::size_t>(wide_rows * c_row), 3), result = expected;
     std::vector<float> packed(static_cast<std::size_t>(inner * wide_columns) + 1, -7);
     tiles(wide_rows, wide_vectors, inner, a.data(), a_row, 1, b.data(), b_step, expected.data(), c_row, true);
-    packing_tile(inner, a.data(), a_row, b.data(), b_step, result.data(), c_row, true, packed.data());
+    packing_tile<float>(inner, a.data(), a_row, b.data(), b_step, result.data(), c_row, true, packed.data());
     CHECK(result == expected);
     for (long k = 0; k < inner; ++k)
       for (long j = 0; j < wide_columns; ++j)

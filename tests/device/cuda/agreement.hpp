@@ -8,11 +8,18 @@
 
 #include "../random_numbers.hpp"
 #include "fibers.hpp"
+#include "tenet/core/bfloat16.hpp"
 #include "tenet/device/cuda/host_stream.hpp"
 #include "tenet/device/cuda/launch.hpp"
 #include "tenet/device/epilogue.hpp"
 #include "tenet/device/own_memory.hpp"
 #include "tenet/device/reference/serial.hpp"
+
+struct Widened {
+  const tenet::bfloat16* from;
+  float* to;
+  TENET_HOST_DEVICE void operator()(long i) const { to[i] = float{from[i]}; }
+};
 
 /// An executor and what lies in its memory for one run of a kernel.
 template <class Executor_>
@@ -30,6 +37,33 @@ class Place {
       return own_.emplace_back(std::make_unique<std::vector<float>>(std::move(numbers)))->data();
     }
   }
+  /// The numbers rounded to bfloat16, as kernels in mixed precision read them; to the reference these are floats.
+  auto rounded(const std::vector<float>& numbers) {
+    if constexpr (is_reference) {
+      std::vector<float> widened;
+      for (const float number : numbers) widened.push_back(float{tenet::bfloat16(number)});
+      return keep(std::move(widened));
+    } else {
+      std::vector<float> pairs((numbers.size() + 1) / 2);
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
+        const tenet::bfloat16 number(numbers[i]);
+        std::memcpy(reinterpret_cast<char*>(pairs.data()) + 2 * i, &number, 2);
+      }
+      return reinterpret_cast<const tenet::bfloat16*>(keep(std::move(pairs)));
+    }
+  }
+  /// Lets run(result) compute `count` numbers in the type of kernels in mixed precision, and widens them to `to`.
+  template <class Run>
+  void widen(long count, float* to, Run run) {
+    if constexpr (is_reference) {
+      run(to);
+    } else {
+      auto* const narrow = const_cast<tenet::bfloat16*>(rounded(std::vector<float>(static_cast<std::size_t>(count))));
+      run(narrow);
+      for_each(executor, count, Widened{narrow, to});
+    }
+  }
+
   /// The numbers, where the executor's kernels read them.
   template <class Number>
   const Number* in(const std::vector<Number>& numbers) {
@@ -46,6 +80,8 @@ class Place {
   }
 
  private:
+  static constexpr bool is_reference = std::is_same_v<Executor, tenet::reference::Serial>;
+
   std::vector<std::unique_ptr<tenet::DeviceBuffer<Executor>>> kept_;
   std::vector<std::unique_ptr<std::vector<float>>> own_;
 };

@@ -22,5 +22,21 @@ TEST_CASE("convolutions and their gradients agree with the reference", "[cuda][c
       check_agreement(g.weight_size(), 2e-5, [&](auto& place, float* to) {
         run_conv2d_weight_gradient(place.executor, g, batch, place.in(input), place.in(gradient), to);
       });
+      constexpr double rounding = 1.01 / 256;  // of results with 8 binary digits
+      check_agreement(batch * g.result_size(), rounding, [&](auto& place, float* to) {
+        place.widen(batch * g.result_size(), to, [&](auto* result) {
+          run_conv2d(place.executor, g, batch, place.rounded(input), place.rounded(weight), result);
+        });
+      });
+      check_agreement(batch * g.input_size(), rounding, [&](auto& place, float* to) {
+        place.widen(batch * g.input_size(), to, [&](auto* result) {
+          run_conv2d_input_gradient(place.executor, g, batch, place.rounded(gradient), place.rounded(weight), result);
+        });
+      });
+      check_agreement(g.weight_size(), rounding, [&](auto& place, float* to) {
+        place.widen(g.weight_size(), to, [&](auto* result) {
+          run_conv2d_weight_gradient(place.executor, g, batch, place.rounded(input), place.rounded(gradient), result);
+        });
+      });
     }
 }

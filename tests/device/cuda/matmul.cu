@@ -17,5 +17,8 @@ TEST_CASE("products of matrices agree with the reference", "[cuda][matmul]") {
             check_agreement(g.result_size(), 1e-5, [&](auto& place, float* to) {
               run_matmul(place.executor, g, place.in(lhs), place.in(rhs), to);
             });
+            check_agreement(g.result_size(), 1e-5, [&](auto& place, float* to) {
+              run_matmul(place.executor, g, place.rounded(lhs), place.rounded(rhs), to);
+            });
           }
 }

@@ -109,24 +109,15 @@ inline void add_partial_sums(Workers& workers, const float* partial, long count,
       vector_width);
 }
 
-}  // namespace detail
-
-constexpr long scratch_matmul(const Workers*, const MatmulGeometry&) { return detail::product_scratch; }
-
-/// result[c] = op(lhs[c]) * op(rhs[c]), or the sum of these over c; see `MatmulGeometry`.
-inline void run_matmul(Workers& workers, const MatmulGeometry& geometry, const float* lhs, const float* rhs,
-                       float* result, Epilogue epilogue = {}) {
-  using namespace detail;
-  const MatmulGeometry g = merged(geometry);
-  if (g.result_size() == 0) return;
+/// The products of a merged geometry, of operands as `Term<Factor>` takes them; `own`: room for what the cut says.
+template <class Factor>
+void run_products(Workers& workers, const MatmulGeometry& g, const MatmulCut& cut, const float* lhs, const float* rhs,
+                  float* own, float* result, Epilogue epilogue) {
   workers.reserve_scratch(product_scratch);
-  const MatmulCut cut(g);
   Matrix a{lhs, g.inner, 1}, b{rhs, g.columns, 1};
   if (g.transpose_lhs) a = {lhs, 1, g.rows};
   if (g.transpose_rhs) b = {rhs, 1, g.inner};
   const long partial_floats = cut.partial_floats(g);
-  float* const own =
-      cut.lay_right || partial_floats > 0 ? workers.workspace(cut.right_floats(g) + partial_floats) : nullptr;
   float* const sums = partial_floats > 0 ? own + cut.right_floats(g) : result;
   if (cut.lay_right) lay_panels(workers, g, cut.panels, b, own);
   const long results = g.accumulate_over_count ? 1 : g.count, terms = g.accumulate_over_count ? g.count : 1;
@@ -146,14 +137,14 @@ inline void run_matmul(Workers& workers, const MatmulGeometry& geometry, const f
         const Matrix left{a.data + (c + term) * g.lhs_step + row0 * a.row + k0 * a.column, a.row, a.column};
         const Matrix right{b.data + (c + term) * g.rhs_step + k0 * b.row, b.row, b.column};
         if (g.columns == 1) {  // a column is the transpose of a row times the transposed matrix
-          product(1, rows, inner, {right.data, right.column, right.row}, {left.data, left.column, left.row}, to, rows,
-                  term > 0, scratch);
+          product<Factor>(1, rows, inner, {right.data, right.column, right.row}, {left.data, left.column, left.row}, to,
+                          rows, term > 0, scratch);
         } else if (inner == 0 || rows <= 4) {
-          product(rows, columns, inner, left, {right.data + column0 * right.column, right.row, right.column},
-                  to + column0, g.columns, term > 0, scratch);
+          product<Factor>(rows, columns, inner, left, {right.data + column0 * right.column, right.row, right.column},
+                          to + column0, g.columns, term > 0, scratch);
         } else {
-          multiply_panels(rows, g.columns, inner, left, right, cut.lay_right ? own : nullptr, panel0, panel1, to,
-                          g.columns, term > 0, scratch);
+          multiply_panels<Factor>(rows, g.columns, inner, left, right, cut.lay_right ? own : nullptr, panel0, panel1,
+                                  to, g.columns, term > 0, scratch);
         }
       }
       if (terms == 0) {
@@ -170,6 +161,104 @@ inline void run_matmul(Workers& workers, const MatmulGeometry& geometry, const f
   };
   run_tasks(workers, cut.tasks(), g.flops() < inline_flops, task);
   if (partial_floats > 0) add_partial_sums(workers, sums, cut.inner_blocks, g.rows * g.columns, result, epilogue);
+}
+
+/// The matrices of one operand of a product as pairs along the sum, each in the place of a float: where they lie, or,
+/// where the numbers of a pair are not neighbours, laid so.
+struct PairedOperand {
+  long matrices, step, terms, others;
+  bool terms_last;  ///< neighbours in memory are terms of the same sum
+
+  /// `step`: numbers from one matrix to the next, 0 if there is one; `others`: the extent that is not summed over.
+  constexpr PairedOperand(long count, long step_, long terms_, long others_, bool terms_last_)
+      : matrices(step_ == 0 ? 1 : count), step(step_), terms(terms_), others(others_), terms_last(terms_last_) {}
+
+  constexpr long pairs() const { return blocks_of(terms, 2); }
+  constexpr bool lies_in_pairs() const { return terms_last && terms % 2 == 0 && step % 2 == 0; }
+  constexpr long floats() const { return lies_in_pairs() ? 0 : matrices * pairs() * others; }
+  constexpr long pair_step() const { return step == 0 ? 0 : lies_in_pairs() ? step / 2 : pairs() * others; }
+
+  /// The pairs, laid to `room` if need be: `floats()` floats.
+  const float* paired(Workers& workers, const bfloat16* from, float* room) const {
+    if (lies_in_pairs()) return reinterpret_cast<const float*>(from);
+    // Runs that lie together in memory: a row of all others' two terms, or all terms of one of the others.
+    const long runs = terms_last ? others : pairs();
+    auto lay = [&](long first, long last) {
+      for (long i = first; i < last; ++i) {
+        const bfloat16* const matrix = from + i / runs * step;
+        float* const to = room + i * (terms_last ? pairs() : others);
+        if (terms_last)
+          lay_terms(matrix + i % runs * terms, to);
+        else
+          lay_others(matrix + i % runs * 2 * others, 2 * (i % runs) + 1 < terms, to);
+      }
+    };
+    run_ranges(workers, matrices * runs, terms_last ? terms : 2 * others, lay);
+    return room;
+  }
+
+ private:
+  void lay_terms(const bfloat16* from, float* to) const {
+    if (terms % 2 != 0) to[pairs() - 1] = 0;
+    std::memcpy(to, from, sizeof(bfloat16) * static_cast<std::size_t>(terms));
+  }
+  /// `two`: there is a second row, else zeros stand for it.
+  void lay_others(const bfloat16* from, bool two, float* to) const {
+    const bfloat16 zeros[vector_width]{};
+    for (long j = 0; j < others; j += vector_width) {
+      if (others - j >= vector_width) {
+        store(to + j, load_pairs(from + j, two ? from + others + j : zeros));
+        continue;
+      }
+      bfloat16 first[vector_width]{}, second[vector_width]{};
+      for (long i = 0; i < others - j; ++i) {
+        first[i] = from[j + i];
+        if (two) second[i] = from[others + j + i];
+      }
+      store_partial(to + j, load_pairs(first, second), static_cast<int>(others - j));
+    }
+  }
+};
+
+}  // namespace detail
+
+constexpr long scratch_matmul(const Workers*, const MatmulGeometry&) { return detail::product_scratch; }
+
+/// result[c] = op(lhs[c]) * op(rhs[c]), or the sum of these over c; see `MatmulGeometry`.
+inline void run_matmul(Workers& workers, const MatmulGeometry& geometry, const float* lhs, const float* rhs,
+                       float* result, Epilogue epilogue = {}) {
+  using namespace detail;
+  const MatmulGeometry g = merged(geometry);
+  if (g.result_size() == 0) return;
+  const MatmulCut cut(g);
+  const long floats = cut.right_floats(g) + cut.partial_floats(g);
+  run_products<float>(workers, g, cut, lhs, rhs, floats > 0 ? workers.workspace(floats) : nullptr, result, epilogue);
+}
+
+/// The same of bfloat16 factors, added up as floats: pairs of products, by the processor's instructions for them.
+inline void run_bfloat16_matmul(Workers& workers, const MatmulGeometry& geometry, const bfloat16* lhs,
+                                const bfloat16* rhs, float* result, Epilogue epilogue = {}) {
+  using namespace detail;
+  MatmulGeometry g = merged(geometry);
+  if (g.result_size() == 0) return;
+  const PairedOperand left(g.count, g.lhs_step, g.inner, g.rows, !g.transpose_lhs);
+  const PairedOperand right(g.count, g.rhs_step, g.inner, g.columns, g.transpose_rhs);
+  g.inner = left.pairs();
+  g.lhs_step = left.pair_step();
+  g.rhs_step = right.pair_step();
+  const MatmulCut cut(g);
+  const long own = cut.right_floats(g) + cut.partial_floats(g);
+  float* const room = workers.workspace(own + left.floats() + right.floats());
+  run_products<bfloat16>(workers, g, cut, left.paired(workers, lhs, room + own),
+                         right.paired(workers, rhs, room + own + left.floats()), room, result, epilogue);
+}
+
+/// In programs in mixed precision, where that is quicker than to widen the factors.
+template <class Executor>
+  requires(multiplies_bfloat16 && std::is_base_of_v<Workers, Executor>)
+void run_matmul(Executor& workers, const MatmulGeometry& geometry, const bfloat16* lhs, const bfloat16* rhs,
+                float* result, Epilogue epilogue = {}) {
+  run_bfloat16_matmul(workers, geometry, lhs, rhs, result, epilogue);
 }
 
 }  // namespace tenet::cpu

@@ -59,7 +59,7 @@ void long_row_tile(const Conv2dGeometry& g, long plane, long width, const float*
       for (int kx = 0; kx < g.kernel_width; ++kx, ++weight) {
         Vector right[Vectors];
         load_right(line + kx, right, vectors);
-        multiply_rows<Vectors>(weight, taps, right, sum, rows);
+        multiply_rows<float, Vectors>(weight, taps, right, sum, rows);
       }
     }
   }
@@ -166,7 +166,7 @@ void sum_taps(const float* image, const float* gradient, float* to, std::integer
       Vector right[Vectors];
       load_right(gradient, right, vectors);
       const float* const at = image + x * g.stride;
-      (multiply_row(at[Tap / g.kernel_width * width + Tap % g.kernel_width], right, sum[Tap], vectors), ...);
+      (multiply_row<float>(at[Tap / g.kernel_width * width + Tap % g.kernel_width], right, sum[Tap], vectors), ...);
     }
   }
   store_rows<Vectors>(to, row, sum, taps);

@@ -13,6 +13,9 @@
 /// either there or packed. Both come from the second-level cache without loss, so a tile sums as many terms as fit into
 /// it: the result, whose lines are far apart, is touched once. The order of additions depends on the shapes only: sums
 /// of up to `most_terms` terms, added in order.
+///
+/// `Factor` says what lies in the place of each float of both operands: that float, or a pair of bfloat16 (`Term`).
+/// Copying and transposing are the same for both.
 namespace tenet::cpu::detail {
 
 /// Blocks of convolutions: `block_inner` rows of a tile's columns fill the first-level cache (24 KiB).
@@ -105,18 +108,18 @@ inline void pack_panel(long terms, long columns, long width, Matrix b, float* to
 }
 
 /// c [rows, columns] = (or +=) a [rows, terms] * panel [terms, columns], of which `width` columns may be read.
-[[gnu::noinline]] inline void multiply_panel(long rows, long columns, long width, long terms, const float* a,
-                                             long a_row, const float* panel, long panel_row, float* c, long c_row,
-                                             bool accumulate) {
+template <class Factor>
+[[gnu::noinline]] void multiply_panel(long rows, long columns, long width, long terms, const float* a, long a_row,
+                                      const float* panel, long panel_row, float* c, long c_row, bool accumulate) {
   const int vectors = static_cast<int>(width / vector_width);
   if (columns == width) {
-    tiles(rows, vectors, terms, a, a_row, 1, panel, panel_row, c, c_row, accumulate);
+    tiles<Factor>(rows, vectors, terms, a, a_row, 1, panel, panel_row, c, c_row, accumulate);
     return;
   }
   float buffer[tile_rows * wide_columns];
   for (; rows > 0; rows -= tile_rows, a += tile_rows * a_row) {
     const long height = smaller(tile_rows, rows);
-    tiles(height, vectors, terms, a, a_row, 1, panel, panel_row, buffer, width, false);
+    tiles<Factor>(height, vectors, terms, a, a_row, 1, panel, panel_row, buffer, width, false);
     for (long i = 0; i < height; ++i, c += c_row) {
       if (accumulate) {
         add_floats(c, buffer + i * width, columns);
@@ -129,25 +132,26 @@ inline void pack_panel(long terms, long columns, long width, Matrix b, float* to
 
 /// The same for a panel of a matrix of rows, which is packed: what the first tile reads it keeps for those below, so
 /// that reading from a far cache and multiplying overlap.
-inline void pack_and_multiply_panel(long rows, long columns, long width, long terms, const float* a, long a_row,
-                                    Matrix b, float* packed, float* c, long c_row, bool accumulate) {
+template <class Factor>
+void pack_and_multiply_panel(long rows, long columns, long width, long terms, const float* a, long a_row, Matrix b,
+                             float* packed, float* c, long c_row, bool accumulate) {
   if (b.column == 1 && columns == wide_columns && rows >= wide_rows) {
-    packing_tile(terms, a, a_row, b.data, b.row, c, c_row, accumulate, packed);
+    packing_tile<Factor>(terms, a, a_row, b.data, b.row, c, c_row, accumulate, packed);
     rows -= wide_rows;
     a += wide_rows * a_row;
     c += wide_rows * c_row;
   } else {
     pack_panel(terms, columns, width, b, packed);
   }
-  multiply_panel(rows, columns, width, terms, a, a_row, packed, width, c, c_row, accumulate);
+  multiply_panel<Factor>(rows, columns, width, terms, a, a_row, packed, width, c, c_row, accumulate);
 }
 
 /// Panels [first, last) of a product: c [rows, columns] = (or +=) a [rows, inner] * b [inner, columns], where c and b
 /// point to the first column of all. `packed`: all panels as `pack_panel` packs them, one after the other, or null;
 /// then they are packed here, unless tiles may read them in place.
-[[gnu::noinline]] inline void multiply_panels(long rows, long columns, long inner, Matrix a, Matrix b,
-                                              const float* packed, long first, long last, float* c, long c_row,
-                                              bool accumulate, float* scratch) {
+template <class Factor>
+[[gnu::noinline]] void multiply_panels(long rows, long columns, long inner, Matrix a, Matrix b, const float* packed,
+                                       long first, long last, float* c, long c_row, bool accumulate, float* scratch) {
   const bool transposed = a.column != 1, in_place = reads_in_place(b, columns);
   const long most = transposed ? left_block_terms : most_terms, block = blocks_of(inner, blocks_of(inner, most));
   const long row_block = transposed ? smaller(rows, left_block_rows) : rows, block_row = left_row(block);
@@ -168,27 +172,29 @@ inline void pack_and_multiply_panel(long rows, long columns, long width, long te
         const Matrix right{b.data + k0 * b.row + j0 * b.column, b.row, b.column};
         float* const to = c + i0 * c_row + j0;
         if (packed == nullptr && !in_place) {
-          pack_and_multiply_panel(height, valid, width, terms, left.data, left.row, right, scratch, to, c_row, add);
+          pack_and_multiply_panel<Factor>(height, valid, width, terms, left.data, left.row, right, scratch, to, c_row,
+                                          add);
           continue;
         }
-        multiply_panel(height, valid, width, terms, left.data, left.row,
-                       packed == nullptr ? right.data : packed + j0 * inner + k0 * width,
-                       packed == nullptr ? right.row : width, to, c_row, add);
+        multiply_panel<Factor>(height, valid, width, terms, left.data, left.row,
+                               packed == nullptr ? right.data : packed + j0 * inner + k0 * width,
+                               packed == nullptr ? right.row : width, to, c_row, add);
       }
     }
   }
 }
 
 /// c[j] = the sum over k < inner of a[k] * b[j * b_row + k] for four rows, in vectors along k.
-inline void four_dots(long inner, const float* a, const float* b, long b_row, float* c) {
+template <class Factor>
+void four_dots(long inner, const float* a, const float* b, long b_row, float* c) {
   Vector sum0 = zero_lanes(), sum1{}, sum2{}, sum3{};
   long k = 0;
   for (; k + vector_width <= inner; k += vector_width) {
     const Vector x = load(a + k);
-    sum0 += x * load(b + k);
-    sum1 += x * load(b + b_row + k);
-    sum2 += x * load(b + 2 * b_row + k);
-    sum3 += x * load(b + 3 * b_row + k);
+    sum0 = Term<Factor>::added(sum0, x, load(b + k));
+    sum1 = Term<Factor>::added(sum1, x, load(b + b_row + k));
+    sum2 = Term<Factor>::added(sum2, x, load(b + 2 * b_row + k));
+    sum3 = Term<Factor>::added(sum3, x, load(b + 3 * b_row + k));
   }
   if (k < inner) {
     float lanes[4][vector_width] = {}, x[vector_width] = {};
@@ -196,10 +202,10 @@ inline void four_dots(long inner, const float* a, const float* b, long b_row, fl
       x[u] = a[k + u];
       for (int j = 0; j < 4; ++j) lanes[j][u] = b[j * b_row + k + u];
     }
-    sum0 += load(x) * load(lanes[0]);
-    sum1 += load(x) * load(lanes[1]);
-    sum2 += load(x) * load(lanes[2]);
-    sum3 += load(x) * load(lanes[3]);
+    sum0 = Term<Factor>::added(sum0, load(x), load(lanes[0]));
+    sum1 = Term<Factor>::added(sum1, load(x), load(lanes[1]));
+    sum2 = Term<Factor>::added(sum2, load(x), load(lanes[2]));
+    sum3 = Term<Factor>::added(sum3, load(x), load(lanes[3]));
   }
   c[0] = horizontal_sum(sum0);
   c[1] = horizontal_sum(sum1);
@@ -209,8 +215,9 @@ inline void four_dots(long inner, const float* a, const float* b, long b_row, fl
 
 /// c [rows, columns] = (or +=) a [rows, inner] * b [inner, columns], on this thread; `scratch`: `product_scratch`
 /// floats.
-inline void product(long rows, long columns, long inner, Matrix a, Matrix b, float* c, long c_row, bool accumulate,
-                    float* scratch) {
+template <class Factor = float>
+void product(long rows, long columns, long inner, Matrix a, Matrix b, float* c, long c_row, bool accumulate,
+             float* scratch) {
   if (inner == 0) {  // an empty sum; its operands may be null
     for (long i = 0; i < rows && !accumulate; ++i)
       for (long j = 0; j < columns; ++j) c[i * c_row + j] = 0;
@@ -223,11 +230,11 @@ inline void product(long rows, long columns, long inner, Matrix a, Matrix b, flo
       for (long i = 0; i < rows; ++i) {
         float sums[4];
         // The last columns repeat one that exists instead of reading beyond the matrix.
-        four_dots(inner, a.data + i * a.row, b.data + j * b.column, valid == 4 ? b.column : 0, sums);
+        four_dots<Factor>(inner, a.data + i * a.row, b.data + j * b.column, valid == 4 ? b.column : 0, sums);
         if (valid < 4) {
           for (long u = 1; u < valid; ++u) {
             float repeated[4];
-            four_dots(inner, a.data + i * a.row, b.data + (j + u) * b.column, 0, repeated);
+            four_dots<Factor>(inner, a.data + i * a.row, b.data + (j + u) * b.column, 0, repeated);
             sums[u] = repeated[0];
           }
         }
@@ -240,14 +247,15 @@ inline void product(long rows, long columns, long inner, Matrix a, Matrix b, flo
     const long whole = columns / vector_width * vector_width;
     for (long j = 0; j < whole; j += tile_columns) {
       const int vectors = static_cast<int>(smaller(tile_columns, whole - j) / vector_width);
-      tiles(rows, vectors, inner, a.data, a.row, a.column, b.data + j, b.row, c + j, c_row, accumulate);
+      tiles<Factor>(rows, vectors, inner, a.data, a.row, a.column, b.data + j, b.row, c + j, c_row, accumulate);
     }
     columns -= whole;
     c += whole;
     b.data += whole;
     if (columns == 0) return;
   }
-  multiply_panels(rows, columns, inner, a, b, nullptr, 0, PanelCut(columns).count, c, c_row, accumulate, scratch);
+  multiply_panels<Factor>(rows, columns, inner, a, b, nullptr, 0, PanelCut(columns).count, c, c_row, accumulate,
+                          scratch);
 }
 
 }  // namespace tenet::cpu::detail

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tenet/core/vector.hpp"
+#include "tenet/core/bfloat16.hpp"
 
 /// The inner kernel of every product: one tile of the result held in registers.
 namespace tenet::cpu::detail {
@@ -25,6 +25,30 @@ inline void keep_in_register([[maybe_unused]] Vector& x) {
 #endif
 }
 
+/// What a tile multiplies: floats, or pairs of bfloat16, each in the place of one float; then every `term` of a sum is
+/// two products.
+template <class Factor>
+struct Term;
+template <>
+struct Term<float> {
+  using Left = float;
+  [[gnu::always_inline]] static Left left(const float* a) { return *a; }
+  template <class L>
+  [[gnu::always_inline]] static Vector added(Vector sum, L a, Vector b) {
+    return sum + a * b;
+  }
+};
+template <>
+struct Term<bfloat16> {
+  using Left = Vector;
+  [[gnu::always_inline]] static Left left(const float* a) {
+    std::uint32_t pair;
+    __builtin_memcpy(&pair, a, sizeof pair);
+    return (Vector)(tenet::detail::Words{} + pair);
+  }
+  [[gnu::always_inline]] static Vector added(Vector sum, Vector a, Vector b) { return add_products(sum, a, b); }
+};
+
 // The loops over a tile are unrolled by folds: pragmas for this differ between compilers, and nvcc drops them and the
 // attributes of lambdas.
 
@@ -33,16 +57,17 @@ template <int... J>
   ((right[J] = load(b + J * vector_width), keep_in_register(right[J])), ...);
 }
 
-template <int... J>
-[[gnu::always_inline]] inline void multiply_row(float left, const Vector* right, Vector* sum,
+template <class Factor, int... J>
+[[gnu::always_inline]] inline void multiply_row(typename Term<Factor>::Left left, const Vector* right, Vector* sum,
                                                 std::integer_sequence<int, J...>) {
-  ((sum[J] += left * right[J]), ...);
+  ((sum[J] = Term<Factor>::added(sum[J], left, right[J])), ...);
 }
 
-template <int Vectors, int... I>
+template <class Factor, int Vectors, int... I>
 [[gnu::always_inline]] inline void multiply_rows(const float* a, long a_row, const Vector* right,
                                                  Vector (*sum)[Vectors], std::integer_sequence<int, I...>) {
-  (multiply_row(a[I * a_row], right, sum[I], std::make_integer_sequence<int, Vectors>{}), ...);
+  (multiply_row<Factor>(Term<Factor>::left(a + I * a_row), right, sum[I], std::make_integer_sequence<int, Vectors>{}),
+   ...);
 }
 
 template <int... J>
@@ -80,7 +105,7 @@ enum class TileTask {
 };
 
 /// `tile`, and a task besides.
-template <int Rows, int Vectors, TileTask besides = TileTask::none>
+template <class Factor, int Rows, int Vectors, TileTask besides = TileTask::none>
 [[gnu::always_inline]] inline void multiply_tile(long inner, const float* a, long a_row, long a_step, const float* b,
                                                  long b_step, float* c, long c_row, bool accumulate,
                                                  [[maybe_unused]] float* packed = nullptr,
@@ -104,7 +129,7 @@ template <int Rows, int Vectors, TileTask besides = TileTask::none>
         __builtin_prefetch(ahead + 16);
         ahead += ahead_step;
       }
-      multiply_rows<Vectors>(a, a_row, right, sum, rows);
+      multiply_rows<Factor, Vectors>(a, a_row, right, sum, rows);
     }
   }
   if (accumulate) add_rows<Vectors>(c, c_row, sum, rows);
@@ -112,52 +137,56 @@ template <int Rows, int Vectors, TileTask besides = TileTask::none>
 }
 
 /// c [Rows, Vectors * vector_width] = (or +=) the sum over k < inner of a[i * a_row + k * a_step] * b[k * b_step + j].
-template <int Rows, int Vectors>
+template <class Factor, int Rows, int Vectors>
 void tile(long inner, const float* a, long a_row, long a_step, const float* b, long b_step, float* c, long c_row,
           bool accumulate) {
-  multiply_tile<Rows, Vectors>(inner, a, a_row, a_step, b, b_step, c, c_row, accumulate);
+  multiply_tile<Factor, Rows, Vectors>(inner, a, a_row, a_step, b, b_step, c, c_row, accumulate);
 }
 
 /// The highest tile of wide_vectors; what it reads of b is kept in `packed` for the tiles below it.
-inline void packing_tile(long inner, const float* a, long a_row, const float* b, long b_step, float* c, long c_row,
-                         bool accumulate, float* packed) {
-  multiply_tile<wide_rows, wide_vectors, TileTask::pack>(inner, a, a_row, 1, b, b_step, c, c_row, accumulate, packed);
+template <class Factor>
+void packing_tile(long inner, const float* a, long a_row, const float* b, long b_step, float* c, long c_row,
+                  bool accumulate, float* packed) {
+  multiply_tile<Factor, wide_rows, wide_vectors, TileTask::pack>(inner, a, a_row, 1, b, b_step, c, c_row, accumulate,
+                                                                 packed);
 }
 
 /// A tile of wide_vectors that fetches what is multiplied next.
 template <int Rows>
 void fetching_tile(long inner, const float* a, long a_row, const float* b, long b_step, float* c, long c_row,
                    bool accumulate, const float* ahead, long ahead_step) {
-  multiply_tile<Rows, wide_vectors, TileTask::fetch>(inner, a, a_row, 1, b, b_step, c, c_row, accumulate, nullptr,
-                                                     ahead, ahead_step);
+  multiply_tile<float, Rows, wide_vectors, TileTask::fetch>(inner, a, a_row, 1, b, b_step, c, c_row, accumulate,
+                                                            nullptr, ahead, ahead_step);
 }
 
 using Tile = void (*)(long, const float*, long, long, const float*, long, float*, long, bool);
 
 /// The tiles of 1, 2, 4 and more rows, each of 1 vector and more.
+template <class F>
 inline constexpr Tile tile_choices[4][wide_vectors] = {
 #if defined(__AVX512F__)
-    {tile<1, 1>, tile<1, 2>, tile<1, 3>, tile<1, 4>},
-    {tile<2, 1>, tile<2, 2>, tile<2, 3>, tile<2, 4>},
-    {tile<4, 1>, tile<4, 2>, tile<4, 3>, tile<4, 4>},
-    {tile<8, 1>, tile<8, 2>, tile<8, 3>, tile<6, 4>},
+    {tile<F, 1, 1>, tile<F, 1, 2>, tile<F, 1, 3>, tile<F, 1, 4>},
+    {tile<F, 2, 1>, tile<F, 2, 2>, tile<F, 2, 3>, tile<F, 2, 4>},
+    {tile<F, 4, 1>, tile<F, 4, 2>, tile<F, 4, 3>, tile<F, 4, 4>},
+    {tile<F, 8, 1>, tile<F, 8, 2>, tile<F, 8, 3>, tile<F, 6, 4>},
 #else
-    {tile<1, 1>, tile<1, 2>, tile<1, 3>},
-    {tile<2, 1>, tile<2, 2>, tile<2, 3>},
-    {tile<4, 1>, tile<4, 2>, tile<4, 3>},
-    {tile<4, 1>, tile<4, 2>, tile<4, 3>},
+    {tile<F, 1, 1>, tile<F, 1, 2>, tile<F, 1, 3>},
+    {tile<F, 2, 1>, tile<F, 2, 2>, tile<F, 2, 3>},
+    {tile<F, 4, 1>, tile<F, 4, 2>, tile<F, 4, 3>},
+    {tile<F, 4, 1>, tile<F, 4, 2>, tile<F, 4, 3>},
 #endif
 };
 
 /// Like `tile`, for any number of rows and up to `wide_vectors` vectors.
-inline void tiles(long rows, int vectors, long inner, const float* a, long a_row, long a_step, const float* b,
-                  long b_step, float* c, long c_row, bool accumulate) {
+template <class Factor = float>
+void tiles(long rows, int vectors, long inner, const float* a, long a_row, long a_step, const float* b, long b_step,
+           float* c, long c_row, bool accumulate) {
   const long most = vectors > tile_vectors ? wide_rows : tile_rows;
   while (rows > 0) {
     // 8 rows are 4 + 4, not 6 + 2, as flat tiles wait for their sums.
     const int kind = rows >= most && (most != 6 || rows != 8) ? 3 : rows >= 4 ? 2 : rows >= 2 ? 1 : 0;
     const long height = kind == 3 ? most : 1 << kind;
-    tile_choices[kind][vectors - 1](inner, a, a_row, a_step, b, b_step, c, c_row, accumulate);
+    tile_choices<Factor>[kind][vectors - 1](inner, a, a_row, a_step, b, b_step, c, c_row, accumulate);
     a += height * a_row;
     c += height * c_row;
     rows -= height;

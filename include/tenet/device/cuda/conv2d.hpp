@@ -4,11 +4,13 @@
 
 #include <array>
 #include <string>
+#include <tenet/core/bfloat16.hpp>
 #include <tenet/core/geometry.hpp>
 #include <tenet/device/cuda/plans.hpp>
 #include <tenet/device/cuda/stream.hpp>
 #include <tenet/device/cuda/team.hpp>
 #include <tenet/device/epilogue.hpp>
+#include <type_traits>
 
 /// Convolutions: cuDNN's on a GPU.
 namespace tenet::gpu {
@@ -20,9 +22,10 @@ inline void check(cudnnStatus_t status, const char* what) {
 /// Which of a convolution's three kernels: the result, or the gradient by input or weight.
 enum class Conv2dPass : int { result, input_gradient, weight_gradient };
 
-/// The operands of one convolution: of each pass one is written, the other two are read.
+/// The operands of one convolution: of each pass one is written, the other two are read. Number: float or bfloat16.
+template <class Number>
 struct Conv2dOperands {
-  const float *input, *weight, *result;
+  const Number *input, *weight, *result;
 };
 
 /// cuDNN's convolutions; each is planned when it is met first: the quickest algorithm, by the library's estimate, of
@@ -39,9 +42,11 @@ class Convolutions {
     cudnnDestroy(handle_);
   }
 
-  void run(Stream& stream, Conv2dPass pass, const Conv2dGeometry& g, int batch, const Conv2dOperands& at, float* to) {
+  template <class Number>
+  void run(Stream& stream, Conv2dPass pass, const Conv2dGeometry& g, int batch, const Conv2dOperands<Number>& at,
+           Number* to) {
     check(cudnnSetStream(handle_, stream.get()), "choosing cuDNN's stream");
-    const Plan& p = planned(pass, g, batch);
+    const Plan& p = planned(std::is_same_v<Number, bfloat16> ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT, pass, g, batch);
     const float one = 1, zero = 0;
     void* const workspace = stream.workspace();
     const auto room = static_cast<std::size_t>(Stream::workspace_bytes);
@@ -79,34 +84,33 @@ class Convolutions {
       if (convolution != nullptr) cudnnDestroyConvolutionDescriptor(convolution);
     }
   };
-  using Key = std::array<int, 10>;
+  using Key = std::array<int, 11>;
 
-  const Plan& planned(Conv2dPass pass, const Conv2dGeometry& g, int batch) {
-    const Key key{static_cast<int>(pass), batch,           g.channels,     g.height, g.width,
-                  g.out_channels,         g.kernel_height, g.kernel_width, g.stride, g.padding};
-    return plans_.get(key, [&](Plan& made) { plan(pass, g, batch, made); });
+  const Plan& planned(cudnnDataType_t number, Conv2dPass pass, const Conv2dGeometry& g, int batch) {
+    const Key key{number,         static_cast<int>(pass), batch,          g.channels, g.height, g.width,
+                  g.out_channels, g.kernel_height,        g.kernel_width, g.stride,   g.padding};
+    return plans_.get(key, [&](Plan& made) { plan(number, pass, g, batch, made); });
   }
 
-  void plan(Conv2dPass pass, const Conv2dGeometry& g, int batch, Plan& p) {
+  void plan(cudnnDataType_t number, Conv2dPass pass, const Conv2dGeometry& g, int batch, Plan& p) {
     const char* const what = "describing a convolution";
     check(cudnnCreateTensorDescriptor(&p.input), what);
     check(cudnnCreateTensorDescriptor(&p.result), what);
     check(cudnnCreateFilterDescriptor(&p.weight), what);
     check(cudnnCreateConvolutionDescriptor(&p.convolution), what);
-    check(
-        cudnnSetTensor4dDescriptor(p.input, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, batch, g.channels, g.height, g.width),
-        what);
-    check(cudnnSetTensor4dDescriptor(p.result, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, batch, g.out_channels,
-                                     g.out_height(), g.out_width()),
+    check(cudnnSetTensor4dDescriptor(p.input, CUDNN_TENSOR_NCHW, number, batch, g.channels, g.height, g.width), what);
+    check(cudnnSetTensor4dDescriptor(p.result, CUDNN_TENSOR_NCHW, number, batch, g.out_channels, g.out_height(),
+                                     g.out_width()),
           what);
-    check(cudnnSetFilter4dDescriptor(p.weight, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, g.out_channels, g.channels,
-                                     g.kernel_height, g.kernel_width),
+    check(cudnnSetFilter4dDescriptor(p.weight, number, CUDNN_TENSOR_NCHW, g.out_channels, g.channels, g.kernel_height,
+                                     g.kernel_width),
           what);
     check(cudnnSetConvolution2dDescriptor(p.convolution, g.padding, g.padding, g.stride, g.stride, 1, 1,
                                           CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
           what);
-    // The default math rounds factors to TF32.
-    check(cudnnSetConvolutionMathType(p.convolution, tensor_float32_ ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH), what);
+    // The default math rounds floats to TF32, and multiplies bfloat16 as they are; sums are floats in any case.
+    const bool rounds = tensor_float32_ || number == CUDNN_DATA_BFLOAT16;
+    check(cudnnSetConvolutionMathType(p.convolution, rounds ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH), what);
 
     const char* const choosing = "choosing a convolution's algorithm";
     constexpr int most = 16;
@@ -151,20 +155,21 @@ class Convolutions {
   Plans<Key, Plan> plans_;
 };
 
-inline void run_convolution(Stream& stream, Conv2dPass pass, const Conv2dGeometry& g, int batch,
-                            const Conv2dOperands& at, float* to) {
+template <class Number>
+void run_convolution(Stream& stream, Conv2dPass pass, const Conv2dGeometry& g, int batch,
+                     const Conv2dOperands<Number>& at, Number* to) {
   stream.library<Convolutions>().run(stream, pass, g, batch, at, to);
 }
 
 namespace detail {
 
 /// One number of what a pass computes, by its definition: what stands for the library where there is no GPU.
-template <Conv2dPass pass>
+template <Conv2dPass pass, class Number>
 struct ConvolutionElement {
   Conv2dGeometry g;
   int batch;
-  Conv2dOperands at;
-  float* to;
+  Conv2dOperands<Number> at;
+  Number* to;
 
   TENET_HOST_DEVICE float product(int n, int o, int i, int j, int c, int u, int v) const {
     const int y = i * g.stride + u - g.padding, x = j * g.stride + v - g.padding;
@@ -173,9 +178,9 @@ struct ConvolutionElement {
     const long of_input = ((long{n} * g.channels + c) * g.height + y) * g.width + x;
     const long of_weight = ((long{o} * g.channels + c) * g.kernel_height + u) * g.kernel_width + v;
     const long of_result = ((long{n} * g.out_channels + o) * g.out_height() + i) * g.out_width() + j;
-    if constexpr (pass == Conv2dPass::result) return at.input[of_input] * at.weight[of_weight];
-    if constexpr (pass == Conv2dPass::input_gradient) return at.result[of_result] * at.weight[of_weight];
-    return at.input[of_input] * at.result[of_result];
+    if constexpr (pass == Conv2dPass::result) return float{at.input[of_input]} * float{at.weight[of_weight]};
+    if constexpr (pass == Conv2dPass::input_gradient) return float{at.result[of_result]} * float{at.weight[of_weight]};
+    return float{at.input[of_input]} * float{at.result[of_result]};
   }
 
   TENET_HOST_DEVICE void operator()(long element) const {
@@ -209,22 +214,22 @@ struct ConvolutionElement {
         for (int i = 0; i < g.out_height(); ++i)
           for (int j = 0; j < g.out_width(); ++j) sum += product(n, o, i, j, c, u, v);
     }
-    to[index] = sum;
+    to[index] = Number(sum);
   }
 };
 
 }  // namespace detail
 
-template <class Executor>
-void run_convolution(Executor& executor, Conv2dPass pass, const Conv2dGeometry& g, int batch, const Conv2dOperands& at,
-                     float* to) {
+template <class Executor, class Number>
+void run_convolution(Executor& executor, Conv2dPass pass, const Conv2dGeometry& g, int batch,
+                     const Conv2dOperands<Number>& at, Number* to) {
   using enum Conv2dPass;
   if (pass == result)
-    for_each(executor, batch * g.result_size(), detail::ConvolutionElement<result>{g, batch, at, to});
+    for_each(executor, batch * g.result_size(), detail::ConvolutionElement<result, Number>{g, batch, at, to});
   else if (pass == input_gradient)
-    for_each(executor, batch * g.input_size(), detail::ConvolutionElement<input_gradient>{g, batch, at, to});
+    for_each(executor, batch * g.input_size(), detail::ConvolutionElement<input_gradient, Number>{g, batch, at, to});
   else
-    for_each(executor, g.weight_size(), detail::ConvolutionElement<weight_gradient>{g, batch, at, to});
+    for_each(executor, g.weight_size(), detail::ConvolutionElement<weight_gradient, Number>{g, batch, at, to});
 }
 
 template <class Executor>
@@ -241,29 +246,29 @@ constexpr long scratch_conv2d_weight_gradient(const Executor*, const Conv2dGeome
 }
 
 /// result[n, o, i, j] = sum over c, u, v of weight[o, c, u, v] * input[n, c, i * stride + u - padding, j * stride + v -
-/// padding].
-template <class Executor>
-void run_conv2d(Executor& executor, const Conv2dGeometry& g, int batch, const float* input, const float* weight,
-                float* result, Epilogue epilogue = {}) {
-  run_convolution(executor, Conv2dPass::result, g, batch, {input, weight, nullptr}, result);
+/// padding]. Number: float, or bfloat16, which tensor cores multiply; the sum is a float, and rounded once.
+template <class Executor, class Number>
+void run_conv2d(Executor& executor, const Conv2dGeometry& g, int batch, const Number* input, const Number* weight,
+                Number* result, Epilogue epilogue = {}) {
+  run_convolution(executor, Conv2dPass::result, g, batch, Conv2dOperands<Number>{input, weight, nullptr}, result);
   epilogue(0, batch * g.result_size());
 }
 
 /// The gradient of `run_conv2d` by its input.
-template <class Executor>
-void run_conv2d_input_gradient(Executor& executor, const Conv2dGeometry& g, int batch, const float* gradient_of_result,
-                               const float* weight, float* input_gradient, Epilogue epilogue = {}) {
-  run_convolution(executor, Conv2dPass::input_gradient, g, batch, {nullptr, weight, gradient_of_result},
-                  input_gradient);
+template <class Executor, class Number>
+void run_conv2d_input_gradient(Executor& executor, const Conv2dGeometry& g, int batch, const Number* gradient_of_result,
+                               const Number* weight, Number* input_gradient, Epilogue epilogue = {}) {
+  run_convolution(executor, Conv2dPass::input_gradient, g, batch,
+                  Conv2dOperands<Number>{nullptr, weight, gradient_of_result}, input_gradient);
   epilogue(0, batch * g.input_size());
 }
 
 /// The gradient of `run_conv2d` by its weight, summed over the batch.
-template <class Executor>
-void run_conv2d_weight_gradient(Executor& executor, const Conv2dGeometry& g, int batch, const float* input,
-                                const float* gradient_of_result, float* weight_gradient) {
-  run_convolution(executor, Conv2dPass::weight_gradient, g, batch, {input, nullptr, gradient_of_result},
-                  weight_gradient);
+template <class Executor, class Number>
+void run_conv2d_weight_gradient(Executor& executor, const Conv2dGeometry& g, int batch, const Number* input,
+                                const Number* gradient_of_result, Number* weight_gradient) {
+  run_convolution(executor, Conv2dPass::weight_gradient, g, batch,
+                  Conv2dOperands<Number>{input, nullptr, gradient_of_result}, weight_gradient);
 }
 
 }  // namespace tenet::gpu

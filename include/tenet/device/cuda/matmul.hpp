@@ -5,11 +5,13 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <tenet/core/bfloat16.hpp>
 #include <tenet/core/geometry.hpp>
 #include <tenet/device/cuda/plans.hpp>
 #include <tenet/device/cuda/stream.hpp>
 #include <tenet/device/cuda/team.hpp>
 #include <tenet/device/epilogue.hpp>
+#include <type_traits>
 
 /// Products of matrices: cuBLASLt's on a GPU.
 namespace tenet::gpu {
@@ -31,9 +33,12 @@ class Products {
     cublasLtDestroy(handle_);
   }
 
-  /// result = op(lhs) · op(rhs) for each of `g.count`, added to what is there if `adds`.
-  void multiply(Stream& stream, const MatmulGeometry& g, const float* lhs, const float* rhs, float* result, bool adds) {
-    const Plan& plan = planned(g, adds, {alignment(lhs), alignment(rhs), alignment(result)});
+  /// result = op(lhs) · op(rhs) for each of `g.count`, added to what is there if `adds`. Factor: float or bfloat16.
+  template <class Factor>
+  void multiply(Stream& stream, const MatmulGeometry& g, const Factor* lhs, const Factor* rhs, float* result,
+                bool adds) {
+    constexpr cudaDataType_t factor = std::is_same_v<Factor, bfloat16> ? CUDA_R_16BF : CUDA_R_32F;
+    const Plan& plan = planned(g, factor, adds, {alignment(lhs), alignment(rhs), alignment(result)});
     const float one = 1, kept = adds ? 1.0f : 0.0f;
     // A row-major matrix is the transpose of a column-major one: the library is asked for resultᵀ = op(rhs)ᵀ ·
     // op(lhs)ᵀ.
@@ -59,16 +64,16 @@ class Products {
     }
   };
   using Alignments = std::array<long, 3>;  ///< of lhs, rhs and result, in bytes
-  using Key = std::array<long, 12>;
+  using Key = std::array<long, 13>;
 
   static long alignment(const void* data) {
     const auto address = reinterpret_cast<std::uintptr_t>(data) | 256;
     return static_cast<long>(address & ~(address - 1));  // the lowest bit that is set
   }
 
-  static cublasLtMatrixLayout_t layout(long rows, long columns, long count, long step) {
+  static cublasLtMatrixLayout_t layout(cudaDataType_t number, long rows, long columns, long count, long step) {
     cublasLtMatrixLayout_t made = nullptr;
-    check(cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<std::uint64_t>(columns),
+    check(cublasLtMatrixLayoutCreate(&made, number, static_cast<std::uint64_t>(columns),
                                      static_cast<std::uint64_t>(rows), columns),
           "describing a matrix");
     const auto matrices = static_cast<std::int32_t>(count);
@@ -78,25 +83,26 @@ class Products {
     return made;
   }
 
-  const Plan& planned(const MatmulGeometry& g, bool adds, const Alignments& aligned) {
-    const Key key{g.count,    g.rows,     g.columns, g.inner,    g.transpose_lhs, g.transpose_rhs,
-                  g.lhs_step, g.rhs_step, adds,      aligned[0], aligned[1],      aligned[2]};
-    return plans_.get(key, [&](Plan& made) { plan(g, aligned, made); });
+  const Plan& planned(const MatmulGeometry& g, cudaDataType_t factor, bool adds, const Alignments& aligned) {
+    const Key key{factor,     g.count,    g.rows, g.columns,  g.inner,    g.transpose_lhs, g.transpose_rhs,
+                  g.lhs_step, g.rhs_step, adds,   aligned[0], aligned[1], aligned[2]};
+    return plans_.get(key, [&](Plan& made) { plan(g, factor, aligned, made); });
   }
 
-  void plan(const MatmulGeometry& g, const Alignments& aligned, Plan& made) {
-    check(cublasLtMatmulDescCreate(&made.operation, tensor_float32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+  void plan(const MatmulGeometry& g, cudaDataType_t factor, const Alignments& aligned, Plan& made) {
+    const bool rounds = tensor_float32_ && factor == CUDA_R_32F;
+    check(cublasLtMatmulDescCreate(&made.operation, rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                                    CUDA_R_32F),
           "describing a product");
     const cublasOperation_t of_rhs = g.transpose_rhs ? CUBLAS_OP_T : CUBLAS_OP_N,
                             of_lhs = g.transpose_lhs ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtMatmulDescSetAttribute(made.operation, CUBLASLT_MATMUL_DESC_TRANSA, &of_rhs, sizeof of_rhs);
     cublasLtMatmulDescSetAttribute(made.operation, CUBLASLT_MATMUL_DESC_TRANSB, &of_lhs, sizeof of_lhs);
-    made.lhs =
-        g.transpose_lhs ? layout(g.inner, g.rows, g.count, g.lhs_step) : layout(g.rows, g.inner, g.count, g.lhs_step);
-    made.rhs = g.transpose_rhs ? layout(g.columns, g.inner, g.count, g.rhs_step)
-                               : layout(g.inner, g.columns, g.count, g.rhs_step);
-    made.result = layout(g.rows, g.columns, g.count, g.rows * g.columns);
+    made.lhs = g.transpose_lhs ? layout(factor, g.inner, g.rows, g.count, g.lhs_step)
+                               : layout(factor, g.rows, g.inner, g.count, g.lhs_step);
+    made.rhs = g.transpose_rhs ? layout(factor, g.columns, g.inner, g.count, g.rhs_step)
+                               : layout(factor, g.inner, g.columns, g.count, g.rhs_step);
+    made.result = layout(CUDA_R_32F, g.rows, g.columns, g.count, g.rows * g.columns);
 
     cublasLtMatmulPreference_t preference = nullptr;
     check(cublasLtMatmulPreferenceCreate(&preference), "choosing a product's algorithm");
@@ -129,7 +135,8 @@ class Products {
   Plans<Key, Plan> plans_;
 };
 
-inline void run_products(Stream& stream, const MatmulGeometry& g, const float* lhs, const float* rhs, float* result) {
+template <class Factor>
+void run_products(Stream& stream, const MatmulGeometry& g, const Factor* lhs, const Factor* rhs, float* result) {
   Products& products = stream.library<Products>();
   if (!g.accumulate_over_count) return products.multiply(stream, g, lhs, rhs, result, false);
   MatmulGeometry one = g;
@@ -141,9 +148,10 @@ inline void run_products(Stream& stream, const MatmulGeometry& g, const float* l
 namespace detail {
 
 /// One number of the result of a product: what stands for the library where there is no GPU.
+template <class Factor>
 struct ProductElement {
   MatmulGeometry g;
-  const float *lhs, *rhs;
+  const Factor *lhs, *rhs;
   float* result;
 
   TENET_HOST_DEVICE void operator()(long i) const {
@@ -151,22 +159,23 @@ struct ProductElement {
     float sum = 0;
     for (long c = first; c < first + (g.accumulate_over_count ? g.count : 1); ++c)
       for (long k = 0; k < g.inner; ++k)
-        sum += lhs[c * g.lhs_step + (g.transpose_lhs ? k * g.rows + row : row * g.inner + k)] *
-               rhs[c * g.rhs_step + (g.transpose_rhs ? column * g.inner + k : k * g.columns + column)];
+        sum += float{lhs[c * g.lhs_step + (g.transpose_lhs ? k * g.rows + row : row * g.inner + k)]} *
+               float{rhs[c * g.rhs_step + (g.transpose_rhs ? column * g.inner + k : k * g.columns + column)]};
     result[i] = sum;
   }
 };
 
 }  // namespace detail
 
-template <class Executor>
-void run_products(Executor& executor, const MatmulGeometry& g, const float* lhs, const float* rhs, float* result) {
-  for_each(executor, g.result_size(), detail::ProductElement{g, lhs, rhs, result});
+template <class Executor, class Factor>
+void run_products(Executor& executor, const MatmulGeometry& g, const Factor* lhs, const Factor* rhs, float* result) {
+  for_each(executor, g.result_size(), detail::ProductElement<Factor>{g, lhs, rhs, result});
 }
 
-/// result[c] = op(lhs[c]) * op(rhs[c]), or the sum of these over c; see `MatmulGeometry`.
-template <class Executor>
-void run_matmul(Executor& executor, const MatmulGeometry& g, const float* lhs, const float* rhs, float* result,
+/// result[c] = op(lhs[c]) * op(rhs[c]), or the sum of these over c; see `MatmulGeometry`. Factor: float, or bfloat16,
+/// which tensor cores multiply.
+template <class Executor, class Factor>
+void run_matmul(Executor& executor, const MatmulGeometry& g, const Factor* lhs, const Factor* rhs, float* result,
                 Epilogue epilogue = {}) {
   run_products(executor, g, lhs, rhs, result);
   epilogue(0, g.result_size());
