@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "serve.hpp"
+#include "../serve.hpp"
 #include "tenet/io/safetensors.hpp"
 
 namespace {

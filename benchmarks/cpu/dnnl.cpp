@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "kernels.hpp"
-#include "serve.hpp"
+#include "../serve.hpp"
 
 using dnnl::memory;
 

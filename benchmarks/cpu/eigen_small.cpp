@@ -3,7 +3,7 @@
 #include <Eigen/Core>
 #include <cmath>
 
-#include "serve.hpp"
+#include "../serve.hpp"
 #include "tenet/io/safetensors.hpp"
 
 template <int Rows, int Columns>

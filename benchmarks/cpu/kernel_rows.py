@@ -1,9 +1,9 @@
 """Rows of kernels alone, on one thread: products beside OpenBLAS, the convolutions of ResNet-18 beside libdnnl."""
 from __future__ import annotations
 
-from bench import Bench
+from cpu_bench import CpuBench
 from servers import Competitor, Server
-from table import CpuRow
+from table import PeakRow
 
 PASSES = ("forward", "backward-data", "backward-weights")
 PRODUCT_SHARE = 0.9  # of the FMA peak, at sizes from 128 to 1024
@@ -13,7 +13,7 @@ def names(server: Server) -> list[str]:
     return server.ask_text("list").split("\t")
 
 
-def run(bench: Bench) -> None:
+def run(bench: CpuBench) -> None:
     only = bench.options.only
     if only and not any(text.lower().startswith("kernel") for text in only):
         return  # the names are the program's: it is not built for nothing
@@ -37,7 +37,7 @@ def run(bench: Bench) -> None:
     ours.close()
 
 
-def row(bench: Bench, name: str, competitors: list[Competitor]) -> None:
+def row(bench: CpuBench, name: str, competitors: list[Competitor]) -> None:
     flops = bench.compare(competitors, 1e-4)[0]
     seconds, busy = bench.measure(competitors, 1)
     peak = seconds.pop("peak")
@@ -48,5 +48,5 @@ def row(bench: Bench, name: str, competitors: list[Competitor]) -> None:
         limit = PRODUCT_SHARE * peak * 1e-9
     elif "libdnnl winograd" in speeds:
         limit, of = 1.0, "ratio"
-    bench.rows.append(CpuRow(f"kernel: {name}", "GFLOP/s", ours, speeds, limit, of, higher_is_better=True,
+    bench.rows.append(PeakRow(f"kernel: {name}", "GFLOP/s", ours, speeds, limit, of, higher_is_better=True,
                              percent=100 * ours * 1e9 / peak, busy=busy))

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "serve.hpp"
+#include "../serve.hpp"
 #include "tenet/core/vector.hpp"
 
 using tenet::Vector;

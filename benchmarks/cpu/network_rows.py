@@ -5,10 +5,10 @@ import dataclasses
 
 import networks
 import onnx_model
-from bench import Bench, threads_text
+from cpu_bench import CpuBench, threads_text
 from networks import NETWORKS
 from servers import Competitor, Server, python
-from table import CpuRow
+from table import PeakRow
 
 
 @dataclasses.dataclass
@@ -88,7 +88,7 @@ WORKS = [
 ]
 
 
-def peers_of(bench: Bench, work: Work) -> list[Competitor]:
+def peers_of(bench: CpuBench, work: Work) -> list[Competitor]:
     arguments = (work.network, work.kind, str(work.batch), bench.data)
     torch = python("torch_peer.py", *arguments, threads=work.threads)
     prefix = work.precision + " " if work.precision else ""
@@ -110,19 +110,19 @@ def peers_of(bench: Bench, work: Work) -> list[Competitor]:
     return found
 
 
-def onnx(bench: Bench, work: Work) -> Competitor:
+def onnx(bench: CpuBench, work: Work) -> Competitor:
     onnx_model.write(work.network, work.batch, bench.data)
     return Competitor(python("onnx_peer.py", bench.data, threads=work.threads), "infer", "ONNX Runtime")
 
 
-def ours(bench: Bench, work: Work) -> Competitor:
+def ours(bench: CpuBench, work: Work) -> Competitor:
     program, *words = NETWORKS[work.network].program.split()
     precision = [work.precision] if work.precision else []
     command = (bench.program(program), *words, work.kind, str(work.batch), bench.data, *precision)
     return Competitor(Server(*command, threads=work.threads), "ours", "ours")
 
 
-def run(bench: Bench, work: Work) -> None:
+def run(bench: CpuBench, work: Work) -> None:
     bench.say(work.name)
     networks.write_data(work.network, work.batch, bench.data)
     competitors = [ours(bench, work), *peers_of(bench, work)]
@@ -133,13 +133,13 @@ def run(bench: Bench, work: Work) -> None:
         if work.tail:
             calls = min(20000, int(0.5 / seconds["ours"]))
             tails = {each.name: each.server.ask(f"tail {calls} {each.case}")[3] * 1e6 for each in competitors}
-            bench.rows.append(CpuRow(f"{work.name}, 99.9 % within", "us", tails.pop("ours"), tails, busy=busy))
+            bench.rows.append(PeakRow(f"{work.name}, 99.9 % within", "us", tails.pop("ours"), tails, busy=busy))
     finally:
         for server in {id(each.server): each.server for each in competitors}.values():
             server.close()
 
 
-def add(bench: Bench, work: Work, seconds: dict[str, float], busy: float) -> None:
+def add(bench: CpuBench, work: Work, seconds: dict[str, float], busy: float) -> None:
     peak, mine = seconds["peak"], seconds["ours"]
     times = {name: value for name, value in seconds.items() if name not in ("peak", "ours")}
     unit, scale = ("ms", 1e3) if max(times.values()) > 1e-3 else ("us", 1e6)
@@ -150,23 +150,23 @@ def add(bench: Bench, work: Work, seconds: dict[str, float], busy: float) -> Non
     of = "copying" if work.bytes else "FMA"
     whole = next((bar.limit for bar in work.bars if not bar.label), None)
     rows = bench.rows
-    rows.append(CpuRow(work.name, unit, scaled, peers, whole, "ratio", percent=percent, percent_of=of, busy=busy))
+    rows.append(PeakRow(work.name, unit, scaled, peers, whole, "ratio", percent=percent, percent_of=of, busy=busy))
     for bar in work.bars:
         if bar.label:
             chosen = {name: value for name, value in peers.items() if name.startswith(bar.peers)}
-            rows.append(CpuRow(f"{work.name}, {bar.label}", unit, scaled, chosen, bar.limit, "ratio", busy=busy))
+            rows.append(PeakRow(f"{work.name}, {bar.label}", unit, scaled, chosen, bar.limit, "ratio", busy=busy))
     if work.most is not None:
-        rows.append(CpuRow(f"{work.name}, at most", unit, scaled, {}, work.most * scale, busy=busy))
+        rows.append(PeakRow(f"{work.name}, at most", unit, scaled, {}, work.most * scale, busy=busy))
     if work.percent is not None:
-        rows.append(CpuRow(f"{work.name}, share of the FMA peak", "%", percent, {}, work.percent, higher_is_better=True,
+        rows.append(PeakRow(f"{work.name}, share of the FMA peak", "%", percent, {}, work.percent, higher_is_better=True,
                            busy=busy))
 
 
-def speedup(bench: Bench) -> None:
+def speedup(bench: CpuBench) -> None:
     """Two threads against one, where both were measured."""
     found = {row.name: row for row in bench.rows}
     one, two = (found.get(f"ResNet-18 step, batch 32, {threads_text(threads)}") for threads in (1, 2))
     if one and two:
         peers = {name: one.peers[name] / two.peers[name] for name in one.peers}
-        bench.rows.append(CpuRow("ResNet-18 step, batch 32, two threads over one", "times", one.ours / two.ours, peers,
+        bench.rows.append(PeakRow("ResNet-18 step, batch 32, two threads over one", "times", one.ours / two.ours, peers,
                                  1.85, higher_is_better=True, busy=max(one.busy, two.busy)))

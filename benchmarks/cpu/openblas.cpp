@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "kernels.hpp"
-#include "serve.hpp"
+#include "../serve.hpp"
 
 int main() {
   struct Data {

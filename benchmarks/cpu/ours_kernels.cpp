@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "kernels.hpp"
-#include "serve.hpp"
+#include "../serve.hpp"
 
 using namespace tenet;
 

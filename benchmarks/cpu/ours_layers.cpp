@@ -1,5 +1,5 @@
 // Layers alone: program (norms|softmax|attention|update) (train|infer) BATCH FOLDER.
-#include "network.hpp"
+#include "../network.hpp"
 
 using namespace tenet;
 

@@ -1,5 +1,5 @@
 // 784-256-10
-#include "network.hpp"
+#include "../network.hpp"
 
 using namespace tenet;
 

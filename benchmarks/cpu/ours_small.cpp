@@ -1,5 +1,5 @@
 // 32-64-64-10
-#include "network.hpp"
+#include "../network.hpp"
 
 using namespace tenet;
 

@@ -9,13 +9,13 @@ import time
 
 import networks
 import onnx_model
-from bench import Bench
+from cpu_bench import CpuBench
 from harness import run_json
 from servers import HERE, Server, environment, python
-from table import CpuRow
+from table import PeakRow
 
 
-def memory(bench: Bench) -> None:
+def memory(bench: CpuBench) -> None:
     """The most that a program holds for ResNet-18's step at batch 128: of all, and above what it held before it had a
     network, which leaves Python and the libraries' code aside."""
     name = "ResNet-18 step, batch 128, peak memory"
@@ -39,10 +39,10 @@ def memory(bench: Bench) -> None:
     if not bench.options.quick:
         add("PyTorch compile", python("torch_peer.py", *arguments, threads=2), "compile")
     for label, figures in ((name, whole), (name + ", above the program's own", grown)):
-        bench.rows.append(CpuRow(label, "MB", figures.pop("ours"), figures, 0.6, "ratio"))
+        bench.rows.append(PeakRow(label, "MB", figures.pop("ours"), figures, 0.6, "ratio"))
 
 
-def start(bench: Bench) -> None:
+def start(bench: CpuBench) -> None:
     """From starting a program to the first output of LeNet for one image."""
     name = "LeNet inference, from start to first output"
     if not bench.wanted(name):
@@ -62,10 +62,10 @@ def start(bench: Bench) -> None:
             server.ask("check " + case)
             best[label] = min(best.get(label, 1e30), (time.perf_counter() - begin) * 1e3)
             server.close()
-    bench.rows.append(CpuRow(name, "ms", best.pop("ours"), best))
+    bench.rows.append(PeakRow(name, "ms", best.pop("ours"), best))
 
 
-def size(bench: Bench) -> None:
+def size(bench: CpuBench) -> None:
     """The file that computes: ours, stripped, and the peers' libraries."""
     name = "LeNet trained and served, size of the program"
     if not bench.wanted(name):
@@ -77,10 +77,10 @@ def size(bench: Bench) -> None:
                                     ("ONNX Runtime's library", "onnxruntime", "capi/onnxruntime_pybind11_state*.so")):
         folder = pathlib.Path(importlib.util.find_spec(package).origin).parent
         peers[label] = sum(path.stat().st_size for path in folder.glob(pattern)) / 1e6
-    bench.rows.append(CpuRow(name, "MB", stripped.stat().st_size / 1e6, peers))
+    bench.rows.append(PeakRow(name, "MB", stripped.stat().st_size / 1e6, peers))
 
 
-def accuracy(bench: Bench) -> None:
+def accuracy(bench: CpuBench) -> None:
     """ResNet-18 on Fashion-MNIST, one competitor after the other, two threads each: hours."""
     name = "ResNet-18 on Fashion-MNIST"
     options = bench.options
@@ -97,9 +97,9 @@ def accuracy(bench: Bench) -> None:
     fastest = {label: min(epoch["seconds"] for epoch in result["epochs"]) for label, result in found.items()}
     best = {label: max(epoch["accuracy"] for epoch in result["epochs"]) for label, result in found.items()}
     reached = {label: result["reached"] for label, result in found.items() if result["reached"] > 0}
-    bench.rows.append(CpuRow(name + ", one epoch", "s", fastest.pop("ours"), fastest, 0.7, "ratio"))
+    bench.rows.append(PeakRow(name + ", one epoch", "s", fastest.pop("ours"), fastest, 0.7, "ratio"))
     if options.images:
         return  # too few to reach an accuracy
-    bench.rows.append(CpuRow(f"{name}, best test accuracy", "", best.pop("ours"), best, options.accuracy,
+    bench.rows.append(PeakRow(f"{name}, best test accuracy", "", best.pop("ours"), best, options.accuracy,
                              higher_is_better=True))
-    bench.rows.append(CpuRow(f"{name}, training to {options.accuracy}", "s", reached.pop("ours", None), reached))
+    bench.rows.append(PeakRow(f"{name}, training to {options.accuracy}", "s", reached.pop("ours", None), reached))

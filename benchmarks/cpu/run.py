@@ -9,17 +9,15 @@ import time
 import kernel_rows
 import network_rows
 import program_rows
-from bench import Bench
+from bench import add_options
+from cpu_bench import CpuBench
 from harness import arguments
 from servers import Others
 from table import BUSY, report
 
 
 def main() -> int:
-    parser = arguments(__doc__)
-    parser.add_argument("--only", metavar="TEXT", action="append",
-                        help="rows whose names contain it; may be repeated; in the JSON file the others stay")
-    parser.add_argument("--quick", action="store_true", help="few repetitions, and PyTorch without torch.compile")
+    parser = add_options(arguments(__doc__))
     parser.add_argument("--long", action="store_true", help="also train ResNet-18 to an accuracy, which takes hours")
     parser.add_argument("--epochs", type=int, default=4, help="for --long: epochs at most")
     parser.add_argument("--accuracy", type=float, default=0.92, help="for --long: the share of test images")
@@ -31,8 +29,8 @@ def main() -> int:
     before = Others()
     time.sleep(1)
     if before.cores() > BUSY:
-        Bench.say(f"THE MACHINE IS BUSY: other programs use {before.cores():.2f} of {os.cpu_count()} cores")
-    bench = Bench(options)
+        CpuBench.say(f"THE MACHINE IS BUSY: other programs use {before.cores():.2f} of {os.cpu_count()} cores")
+    bench = CpuBench(options)
     tasks = [("peaks", bench.peaks)]
     tasks += [(work.name, lambda work=work: network_rows.run(bench, work)) for work in works]
     tasks += [("speedup", lambda: network_rows.speedup(bench)), ("kernels", lambda: kernel_rows.run(bench))]

@@ -1,7 +1,7 @@
 // Training steps on one core, whole and in micro-batches, on two logical devices, and of half the batch on one core:
 // program NETWORK BATCH FOLDER.
 #include "../../examples/models/resnet18.hpp"
-#include "../cpu/network.hpp"
+#include "../network.hpp"
 
 using namespace tenet;
 

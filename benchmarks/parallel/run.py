@@ -7,13 +7,9 @@ from __future__ import annotations
 import pathlib
 import sys
 
-from harness import BUILD, ROOT, Row, arguments, build, report, run_json
-
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "cpu"))
 import networks
-from servers import Competitor, Server, environment, measure
-
+from harness import BUILD, ROOT, Row, arguments, build, report, run_json
+from servers import HERE, Competitor, Server, environment, measure
 
 CASES = ("one", "half", "direct", "ring", "reproducible", "micro", "synchronised")
 

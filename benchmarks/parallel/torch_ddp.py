@@ -16,7 +16,6 @@ import torch.multiprocessing
 import torch.nn.functional as functional
 from torch.nn.parallel import DistributedDataParallel
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cpu"))
 import networks
 
 NAME, BATCH, FOLDER = sys.argv[1], int(sys.argv[2]), pathlib.Path(sys.argv[3])

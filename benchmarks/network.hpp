@@ -24,17 +24,33 @@ struct Arguments {
   }
 };
 
+/// Numbers from a file in memory that a loader would use, for steps that are to find them there.
+template <class T>
+class BatchNumbers {
+ public:
+  BatchNumbers() = default;
+  BatchNumbers(const std::string& path, const tenet::BatchMemory& memory) {
+    const std::vector<T> numbers = numbers_of<T>(path);
+    memory_ = {static_cast<T*>(memory.allocate(numbers.size() * sizeof(T))), memory.release};
+    std::copy(numbers.begin(), numbers.end(), memory_.get());
+  }
+  const T* data() const { return memory_.get(); }
+
+ private:
+  std::unique_ptr<T, void (*)(void*)> memory_{nullptr, nullptr};
+};
+
 /// Serves training steps; checked are the losses of three. Without momentum, as the peers.
 template <class Net, class Input, class Optimizer = tenet::PlainSgd, class... Policies>
-int serve_training(const Arguments& given) {
+int serve_training(const Arguments& given, const tenet::BatchMemory& memory = {}) {
   using Trainer = tenet::Trainer<Net, tenet::CrossEntropy, Optimizer, Input, tenet::UpdateInBackward, Policies...>;
-  std::vector<typename Input::Element> inputs;
-  std::vector<std::int32_t> targets;
+  BatchNumbers<typename Input::Element> inputs;
+  BatchNumbers<std::int32_t> targets;
   std::unique_ptr<Trainer> trainer;
   const auto step = [&] { return trainer->step(inputs.data(), targets.data(), given.batch).loss; };
   const auto check = [&] {
-    inputs = numbers_of<typename Input::Element>(given.folder + "inputs.bin");
-    targets = numbers_of<std::int32_t>(given.folder + "targets.bin");
+    inputs = {given.folder + "inputs.bin", memory};
+    targets = {given.folder + "targets.bin", memory};
     const float rate = numbers_of<float>(given.folder + "learning_rate.bin").at(0);
     trainer = std::make_unique<Trainer>();
     trainer->load(given.folder + "weights.safetensors");
@@ -48,15 +64,15 @@ int serve_training(const Arguments& given) {
 }
 
 /// Serves inference; checked are the first outputs.
-template <class Net, class Input, class Precision = tenet::Float32>
-int serve_inference(const Arguments& given) {
-  using Model = tenet::Model<Net, Input, Precision>;
-  std::vector<typename Input::Element> inputs;
+template <class Net, class Input, class... Policies>
+int serve_inference(const Arguments& given, const tenet::BatchMemory& memory = {}) {
+  using Model = tenet::Model<Net, Input, Policies...>;
+  BatchNumbers<typename Input::Element> inputs;
   std::unique_ptr<Model> model;
   volatile float sink = 0;
   const auto run = [&] { sink = (*model)(inputs.data(), given.batch)[0]; };
   const auto check = [&] {
-    inputs = numbers_of<typename Input::Element>(given.folder + "inputs.bin");
+    inputs = {given.folder + "inputs.bin", memory};
     model = std::make_unique<Model>(given.folder + "weights.safetensors");
     const std::span<const float> outputs = (*model)(inputs.data(), given.batch);
     return std::vector<double>(outputs.begin(), outputs.begin() + std::min<long>(std::ssize(outputs), 640));

@@ -8,14 +8,16 @@ import subprocess
 import sys
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
+from harness import ROOT
+
+HERE = pathlib.Path(sys.argv[0]).resolve().parent  # of the run.py that is running: its peers' programs lie beside it
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def environment(threads: int) -> dict[str, str]:
     """Variables that give all competitors so many threads."""
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TENET_NUM_THREADS", "BENCH_THREADS")
-    cache = str(HERE.parents[1] / "build" / "inductor")
+    cache = str(ROOT / "build" / "inductor")
     return {**os.environ, **dict.fromkeys(names, str(threads)), "TORCHINDUCTOR_CACHE_DIR": cache}
 
 

@@ -11,7 +11,7 @@ BUSY = 0.05  # cores' worth of other programs' work above which a figure is not 
 
 
 @dataclasses.dataclass
-class CpuRow(Row):
+class PeakRow(Row):
     """`percent` of the machine's measured peak of `percent_of` (FMA or copying), or None; `busy`: cores that others
     used. `ours` may be missing."""
 
@@ -37,7 +37,7 @@ def figure(value: float | None) -> str:
     return "none yet" if value is None else f"{value:.4g}" if value < 1000 else f"{value:.0f}"
 
 
-def report(rows: list[CpuRow], options: argparse.Namespace) -> int:
+def report(rows: list[PeakRow], options: argparse.Namespace) -> int:
     """As harness.report, with the two columns more, and a warning below the table."""
     verdicts = {True: "holds", False: "MISSED", None: ""}
     table = [("name", "unit", "ours", "% of peak", "peers", "ratio", "bar", "", "others")]

@@ -1,0 +1,147 @@
+"""Training steps and inference on a GPU beside PyTorch, eager and compiled (max-autotune, CUDA graphs), in TF32 and bf16.
+
+With --rehearse everything but the times is done without a GPU: our programs' kernels run on the processor, PyTorch does,
+and both have to compute the same.
+"""
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+
+import networks
+from bench import Bench, add_options
+from harness import arguments
+from networks import NETWORKS
+from servers import Competitor, Server, measure, python
+from table import PeakRow, report
+
+
+@dataclasses.dataclass
+class Work:
+    """One measurement of a network: how many times as fast as PyTorch's eager and compiled programs ours has to be."""
+
+    network: str
+    kind: str  # train or infer
+    batch: int
+    precision: str  # tf32 or bf16
+    over_eager: float | None = None
+    over_compile: float | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.network} {'step' if self.kind == 'train' else 'inference'}, {self.precision}, batch {self.batch}"
+
+
+SMALL = {"over_eager": 5.0, "over_compile": 1.5}
+WORKS = [
+    Work("ResNet-18", "train", 256, "bf16", over_eager=2.0, over_compile=1.2),
+    Work("ResNet-18", "train", 1024, "bf16"),
+    Work("ResNet-18", "train", 256, "tf32"),
+    Work("ResNet-18", "infer", 256, "bf16"),
+    Work("ResNet-18", "infer", 1, "bf16"),
+    *(Work(network, "train", 256, precision, **SMALL)
+      for network in ("MLP 784-256-10", "LeNet") for precision in ("tf32", "bf16")),
+    Work("MLP 784-256-10", "infer", 256, "tf32"),
+    Work("LeNet", "infer", 256, "tf32"),
+    Work("GPT", "train", 16, "bf16"),
+    Work("GPT", "train", 16, "tf32"),
+    Work("GPT", "infer", 16, "bf16"),
+]
+# In bf16 both round in other places; floats are rounded to TF32 on a GPU.
+TOLERANCE = {"bf16": 0.05, "tf32": 0.01}
+
+
+class CudaBench(Bench):
+    def __init__(self, options):
+        super().__init__("cuda", options)
+        self.machine = Server(self.program("machine"))
+
+    def program(self, name: str):
+        return super().program(name + ("_on_host" if self.options.rehearse else ""))
+
+    def competitors(self, work: Work) -> list[Competitor]:
+        batch = self.batch(work)
+        networks.write_data(work.network, batch, self.data)
+        words = (work.kind, str(batch), self.data, *(["bf16"] if work.precision == "bf16" else []))
+        program, *_ = NETWORKS[work.network].program.split()
+        torch = python("torch_peer.py", work.network, work.kind, str(batch), self.data)
+        prefix = "bf16 " if work.precision == "bf16" else ""
+        found = [Competitor(Server(self.program(program), *words), "ours", "ours"),
+                 Competitor(torch, prefix.strip() or "eager", "PyTorch eager")]
+        if not self.options.quick:
+            found.append(Competitor(torch, prefix + "compile", "PyTorch compile"))
+        return found
+
+    def batch(self, work: Work) -> int:
+        """Few samples for a rehearsal: plain kernels on the processor are slow."""
+        return min(work.batch, 4) if self.options.rehearse else work.batch
+
+    def run(self, work: Work) -> None:
+        self.say(work.name)
+        competitors = self.competitors(work)
+        try:
+            self.compare(competitors, TOLERANCE[work.precision])
+            if self.options.rehearse:
+                print(f"{work.name}: all of them compute the same, with a batch of {self.batch(work)}")
+            else:
+                self.add(work, competitors)
+        finally:
+            for server in {id(each.server): each.server for each in competitors}.values():
+                server.close()
+
+    def add(self, work: Work, competitors: list[Competitor]) -> None:
+        """The row of one measurement, in turns with the GPU's peak, as its clock changes; and those of its bars."""
+        turns, budget = (3, 0.1) if self.options.quick else (6, 0.5)
+        seconds = measure([*competitors, Competitor(self.machine, work.precision, "peak")], turns, budget)
+        peak = self.machine.ask("check " + work.precision)[0] / seconds.pop("peak")
+        mine = seconds.pop("ours")
+        amount = networks.flops(work.network, work.batch, work.kind == "train")
+        peers = {name: value * 1e6 for name, value in seconds.items()}
+        self.rows.append(PeakRow(work.name, "us", mine * 1e6, peers, percent=100 * amount / mine / peak,
+                                 percent_of=work.precision + " products"))
+        for peer, times in (("PyTorch eager", work.over_eager), ("PyTorch compile", work.over_compile)):
+            if times is not None and peer in peers:
+                self.rows.append(PeakRow(f"{work.name}, over {peer}", "us", mine * 1e6, {peer: peers[peer]}, 1 / times,
+                                         "ratio"))
+
+    def peaks(self) -> None:
+        for case, unit, scale in (("bf16", "TFLOP/s", 1e-12), ("tf32", "TFLOP/s", 1e-12), ("copy", "GB/s", 1e-9)):
+            label = f"this GPU's {'copy' if case == 'copy' else case + ' products'} peak"
+            if self.wanted(label) and not self.options.rehearse:
+                seconds = measure([Competitor(self.machine, case, case)], 3, 0.2)[case]
+                self.rows.append(PeakRow(label, unit, self.machine.ask("check " + case)[0] / seconds * scale,
+                                         higher_is_better=True))
+
+
+def has_gpu() -> bool:
+    import torch
+    return torch.cuda.is_available()
+
+
+def main() -> int:
+    parser = add_options(arguments(__doc__))
+    parser.add_argument("--rehearse", action="store_true", help="without a GPU, and without times")
+    options = parser.parse_args()
+    if not options.rehearse and not has_gpu():
+        print("bench cuda: there is no GPU that PyTorch sees; --rehearse does everything but the times without one",
+              file=sys.stderr)
+        return 2
+    bench = CudaBench(options)
+    failed = []
+    for name, task in [("peaks", bench.peaks), *((work.name, lambda work=work: bench.run(work)) for work in WORKS
+                                                 if bench.wanted(work.name))]:
+        try:
+            task()
+        except (RuntimeError, OSError, subprocess.CalledProcessError) as failure:  # the other rows go on
+            failed.append(f"{name}: {failure}")
+            bench.say("FAILED: " + failed[-1])
+    bench.machine.close()
+    status = 0 if options.rehearse else report(bench.rows, options)
+    for failure in failed:
+        print("FAILED:", failure)
+    return 1 if failed else status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
