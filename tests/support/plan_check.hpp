@@ -177,17 +177,21 @@ class ShadowRun {
     }
     if (is(head, tenet::Kind::element)) return;
     std::vector<int> differing;
+    const tenet::KernelNumbers numbers = graph.nodes[head].operation->numbers;
     const auto count = [&](int value, tenet::DType wanted) {
       for (const int known : differing)
         if (known == value) return;
-      const tenet::DType stored = Program::storage.dtype[value];
-      if (stored != tenet::DType::int32 && stored != wanted) differing.push_back(value);
+      const tenet::TensorInfo& type = *graph.nodes[value].type;
+      if (type.dtype == tenet::DType::int32) return;
+      const bool turned = numbers.channels_last && tenet::planes_of(type).have_order();
+      if (Program::storage.dtype[value] != wanted || Program::storage.channels_last[value] != turned)
+        differing.push_back(value);
     };
-    const tenet::KernelNumbers numbers = graph.nodes[head].operation->numbers;
-    if (is(head, tenet::Kind::kernel))
+    if (is(head, tenet::Kind::kernel)) {
       for (int j = 0; j < graph.nodes[head].operand_count; ++j)
         count(fusion.value[graph.nodes[head].operands[j]], numbers.operands);
-    count(head, numbers.result);
+      count(head, numbers.result);
+    }
     if (static_cast<int>(differing.size()) != found) report("values in another form without room", head, s);
   }
   static bool is_narrow(int value) { return Program::storage.is_narrow(value); }

@@ -10,6 +10,10 @@ struct Known {
   constexpr operator decltype(value_)() const { return value_; }
 };
 
+/// The first argument behind the executor of kernels that want the channels of images and weights last: input [height,
+/// width, channels], weight [out_channels, kernel_height, kernel_width, channels].
+struct ChannelsLast {};
+
 /// Shapes of a convolution, all per sample: input [channels, height, width], weight [out_channels, channels,
 /// kernel_height, kernel_width], result [out_channels, out_height, out_width].
 struct Conv2dGeometry {

@@ -132,11 +132,14 @@ struct Access {
   bool batched = false;  ///< `count` is to be multiplied by the batch
   bool full = false;     ///< the same elements in the same order
   bool regular = true;   ///< false: the operand's extents do not stand side by side, it has to be expanded first
+  /// The same elements in another order: of each `count` of them, a matrix with rows of `inner`, the transposed matrix.
+  bool turned = false;
 
   /// One number throughout an aligned block of elements of the result (else: contiguous there).
-  constexpr bool uniform() const { return !full && (inner > 1 || count == 1); }
+  constexpr bool uniform() const { return !full && !turned && (inner > 1 || count == 1); }
   /// The length of those blocks; 0: any.
   constexpr long block() const {
+    if (turned) return 1;
     if (full || (count == 1 && !batched)) return 0;
     return uniform() ? inner : count;
   }
@@ -176,6 +179,33 @@ constexpr Access access_of(const TensorInfo& to, const TensorInfo& from) {
   result.count = from.size();
   result.batched = from.batched;
   return result;
+}
+
+/// The channels of a type that has such, and the elements of each: images (batch, channels, height, width), and weights
+/// of convolutions (out, channels, height, width).
+struct Planes {
+  long channels = 1, positions = 1;
+
+  /// Whether it matters which of both comes last.
+  constexpr bool have_order() const { return channels > 1 && positions > 1; }
+  /// How elements with the other order are read by those with channels last, or not.
+  constexpr Access turned(bool channels_last) const {
+    Access access{channels_last ? channels : positions, channels * positions};
+    access.turned = true;
+    return access;
+  }
+};
+constexpr Planes planes_of(const TensorInfo& type) {
+  const int first = type.batched ? 0 : 1;
+  if (type.rank != first + 3 || type.dtype == DType::int32) return {};
+  return {type.extents[first], long{1} * type.extents[first + 1] * type.extents[first + 2]};
+}
+
+/// The type whose elements in their order are those of an image with its channels last, or of what is broadcast to one.
+constexpr TensorInfo channels_last(const TensorInfo& type) {
+  const auto extent = [&](int i) { return i < 3 - type.rank ? 1 : type.extents[i - 3 + type.rank]; };
+  if (type.rank > 3) return type;
+  return {type.dtype, type.batched, 3, {extent(1), extent(2), extent(0)}};
 }
 
 /// The type of an element-wise result of two operands; `rank` is -1 where the two do not fit.

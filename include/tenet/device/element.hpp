@@ -16,10 +16,11 @@ struct ElementArguments {
     const float* data;
     long inner;  ///< element i reads data[(i / inner) % count]; count 0: data[i]
     long count;
+    bool turned;  ///< see `Access`
   };
   /// An operand that a region reads as `access` says.
   static Input bind(const float* data, const Access& access, long batch) {
-    return {data, access.inner, access.full ? 0 : access.count * (access.batched ? batch : 1)};
+    return {data, access.inner, access.full ? 0 : access.count * (access.batched ? batch : 1), access.turned};
   }
 
   Input inputs[max_region_inputs];

@@ -34,7 +34,7 @@ constexpr void for_each_access(int s, Function function) {
     const RegionCall& call = lowered.calls[region];
     for (int k = 0; k < call.inputs; ++k) {
       const RegionInput& input = lowered.inputs[call.first_input + k];
-      add(input.place, input.access.full ? call.total : input.access.count, false);
+      add(input.place, input.access.full || input.access.turned ? call.total : input.access.count, false);
     }
     for (int k = 0; stores && k < call.outputs; ++k) add(lowered.outputs[call.first_output + k], call.total, true);
   };

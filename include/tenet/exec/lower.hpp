@@ -98,16 +98,28 @@ struct LoweringPass {
   using Device = typename G::Context::Device;
   const G& g;
   const Fusion<n>& fusion;
+  const Storage<n>& storage;
   const Plan& plan;
   Lowered<Device, room> lowered{};
 
   constexpr bool is(int i, Kind kind) const { return g.nodes[i].operation && g.nodes[i].operation->kind == kind; }
 
-  /// The index of an input of the region, added if it is new. Equal values read in the same way are one input.
-  constexpr int input(RegionCall& call, Wiring& wiring, const TensorInfo& reader, int node) {
+  /// How a region over the elements of `space`, with channels last or not, reads a node for an operation whose result
+  /// has the type `reader`.
+  constexpr Access access(const TensorInfo& space, bool turned, const TensorInfo& reader, int node) const {
+    const TensorInfo& type = *g.nodes[node].type;
     const int value = fusion.value[node];
-    return input(call, wiring, access_of(reader, *g.nodes[node].type),
-                 value == converted ? computed_at : plan.place[value]);
+    const bool lies_turned = value == converted ? computed_channels_last : storage.channels_last[value];
+    const Access access = access_of(reader, type);
+    if (!access.full) return turned ? access_of(channels_last(reader), channels_last(type)) : access;
+    if (lies_turned == turned) return access;
+    return planes_of(turned ? space : *g.nodes[value].type).turned(turned);
+  }
+
+  /// The index of an input of the region, added if it is new. Equal values read in the same way are one input.
+  constexpr int input(RegionCall& call, Wiring& wiring, const Access& access, int node) {
+    const int value = fusion.value[node];
+    return input(call, wiring, access, value == converted ? computed_at : plan.place[value]);
   }
   constexpr int input(RegionCall& call, Wiring& wiring, const Access& how, const Place& place) {
     for (int k = 0; k < call.inputs; ++k) {
@@ -159,6 +171,7 @@ struct LoweringPass {
   /// node `summed` is what counts, else the stored values are written.
   constexpr int region(int root, const TensorInfo& space, Role role, int summed, long block) {
     RegionCall call = begin(space, block);
+    const bool turned = storage.turned[root];
     RegionProgram<Device> program;
     program.role = role;
     int members[2 * max_region_operations]{}, count = 0;
@@ -169,7 +182,7 @@ struct LoweringPass {
       const int value = fusion.value[node];
       for (int k = 0; k < count; ++k)
         if (members[k] == value) return -1 - k;
-      return input(call, program.wiring, type, node);
+      return input(call, program.wiring, access(space, turned, type, node), node);
     };
     for (int k = 0; k < count; ++k) {
       const auto& node = g.nodes[members[k]];
@@ -182,31 +195,42 @@ struct LoweringPass {
     }
     program.wiring.operations = static_cast<signed char>(count);
     if (summed >= 0) output(call, program.wiring, -1 - value_of(summed, space), {});
-    if (converted >= 0 && summed < 0 && call.outputs < max_region_outputs) convert_result(call, program);
+    if (converted >= 0 && summed < 0 && call.outputs < max_region_outputs && storage.channels_last[converted] == turned)
+      convert_result(call, program, space, turned);
     return add(call, program);
   }
 
   /// Of the kernel that is being lowered: its value if it is stored in another form than computed, else -1, and where
-  /// the kernel leaves it.
+  /// and how the kernel leaves it.
   int converted = -1;
   Place computed_at{};
+  bool computed_channels_last = false;
 
   /// A region's further output: what the kernel before it has computed, where it is stored.
-  constexpr void convert_result(RegionCall& call, RegionProgram<Device>& program) {
-    const TensorInfo& type = *g.nodes[converted].type;
-    output(call, program.wiring, -1 - input(call, program.wiring, access_of(type, type), computed_at),
-           plan.place[converted]);
+  constexpr void convert_result(RegionCall& call, RegionProgram<Device>& program, const TensorInfo& space,
+                                bool turned) {
+    const Access how = access(space, turned, *g.nodes[converted].type, converted);
+    output(call, program.wiring, -1 - input(call, program.wiring, how, converted), plan.place[converted]);
     converted = -1;
   }
 
+  /// Where a value lies, and whether with its channels last.
+  struct Form {
+    Place place{};
+    bool channels_last = false;
+  };
+  constexpr Form stored(int value) const { return {plan.place[value], storage.channels_last[value]}; }
+
   /// A region without operations: the elements of `from` at `to`.
-  constexpr int copy(const TensorInfo& type, const Place& from, const Place& to) {
+  constexpr int copy(const TensorInfo& type, const Form& from, const Form& to) {
     RegionCall call = begin(type, 0);
     RegionProgram<Device> program;
-    output(call, program.wiring, -1 - input(call, program.wiring, access_of(type, type), from), to);
+    const Access how =
+        from.channels_last == to.channels_last ? access_of(type, type) : planes_of(type).turned(to.channels_last);
+    output(call, program.wiring, -1 - input(call, program.wiring, how, from.place), to.place);
     return add(call, program);
   }
-  constexpr void add_copy_step(const TensorInfo& type, const Place& from, const Place& to, int number) {
+  constexpr void add_copy_step(const TensorInfo& type, const Form& from, const Form& to, int number) {
     Step<Device> step;
     step.number = number;
     step.name = "copy";
@@ -245,9 +269,10 @@ struct LoweringPass {
           if (c.value == head) {
             converted = head;
             computed_at = step.result = c.place;
+            computed_channels_last = c.channels_last;
             continue;
           }
-          add_copy_step(*g.nodes[c.value].type, plan.place[c.value], c.place, s);
+          add_copy_step(*g.nodes[c.value].type, stored(c.value), {c.place, c.channels_last}, s);
           for (int j = 0; j < node.operand_count; ++j)
             if (fusion.value[node.operands[j]] == c.value) step.operands[j] = c.place;
         }
@@ -255,7 +280,8 @@ struct LoweringPass {
       }
       if (step.kind == Kind::reduction) {
         const TensorInfo& space = *g.nodes[node.operands[0]].type;
-        step.sum = access_of(space, *node.type);
+        step.sum = storage.turned[head] ? access_of(channels_last(space), channels_last(*node.type))
+                                        : access_of(space, *node.type);
         step.role = step.sum.inner == 1 && step.sum.count > 1 ? Role::sum_rows : Role::sum;
         step.region = region(head, space, step.role, node.operands[0], step.sum.block());
       }
@@ -263,11 +289,11 @@ struct LoweringPass {
         step.epilogue = region(fusion.epilogue[head], *g.nodes[fusion.epilogue[head]].type, Role::store, -1, 0);
       const bool converts_behind = converted >= 0 && step.epilogue < 0 && node.operation->carries_epilogue;
       if (converts_behind) {
-        step.epilogue = copy(*node.type, computed_at, plan.place[head]);
+        step.epilogue = copy(*node.type, {computed_at, computed_channels_last}, stored(head));
         converted = -1;
       }
       lowered.steps[lowered.used.steps++] = step;
-      if (converted >= 0) add_copy_step(*node.type, computed_at, plan.place[head], s);
+      if (converted >= 0) add_copy_step(*node.type, {computed_at, computed_channels_last}, stored(head), s);
       converted = -1;
       copies(true, order, s);
     }
@@ -284,7 +310,8 @@ struct LoweringPass {
       if (!plan.copied[i] || (g.outputs[i].destination == Destination::gradient) != of_gradients) continue;
       const int node = g.outputs[i].node, step = order.step[fusion.value[node]];
       if (of_gradients && step != behind) continue;
-      add_copy_step(*g.nodes[node].type, plan.place[fusion.value[node]], plan.destination[i], step);
+      const int value = fusion.value[node];
+      add_copy_step(*g.nodes[value].type, stored(value), {plan.destination[i], false}, step);
     }
   }
 };
@@ -319,9 +346,9 @@ constexpr LoweredSize room_for(const G& graph, const Fusion<G::count>& fusion, c
 }
 
 template <LoweredSize room, class G, class Plan>
-constexpr auto lower(const G& graph, const Fusion<G::count>& fusion, const Schedule<G::count>& order,
-                     const Plan& plan) {
-  return detail::LoweringPass<G, Plan, room>{graph, fusion, plan}.run(order);
+constexpr auto lower(const G& graph, const Fusion<G::count>& fusion, const Storage<G::count>& storage,
+                     const Schedule<G::count>& order, const Plan& plan) {
+  return detail::LoweringPass<G, Plan, room>{graph, fusion, storage, plan}.run(order);
 }
 
 /// The same program without spare room: what is kept in the binary.

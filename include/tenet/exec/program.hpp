@@ -100,10 +100,10 @@ struct Program {
   static constexpr const auto& graph = bounded.first;
   static constexpr auto fusion = fuse_for<devices_of<Definition>>(graph);
   static constexpr auto order = schedule_on<devices_of<Definition>>(graph, fusion);
-  static constexpr auto storage = choose_storage(graph, fusion);
+  static constexpr auto storage = choose_layout(graph, fusion, order, choose_storage(graph, fusion));
   static constexpr auto plan = plan_memory(graph, fusion, storage, order, slots);
   static constexpr LoweredSize room = room_for(graph, fusion, order, plan);
-  static constexpr auto lowered_with_room = lower<room>(graph, fusion, order, plan);
+  static constexpr auto lowered_with_room = lower<room>(graph, fusion, storage, order, plan);
   static constexpr auto lowered = trimmed<lowered_with_room.used>(lowered_with_room);
 
   template <std::size_t P, std::size_t... F>

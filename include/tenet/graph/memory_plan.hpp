@@ -1,8 +1,7 @@
 #pragma once
 
-#include <tenet/graph/schedule.hpp>
+#include <tenet/graph/layout.hpp>
 #include <tenet/graph/slots.hpp>
-#include <tenet/graph/storage.hpp>
 
 namespace tenet {
 
@@ -44,6 +43,7 @@ struct Conversion {
   int step = 0;
   int value = 0;
   Place place{};
+  bool channels_last = false;
 };
 
 template <int Nodes, int Outputs, int Conversions>
@@ -148,7 +148,8 @@ template <class G, int Slots, class Order>
 constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const Storage<G::count>& storage,
                            const Order& order, const SlotTable<Slots>& slots) {
   constexpr int n = G::count, forever = Schedule<n>::forever;
-  constexpr bool converts = keeps_narrow_values<typename G::Context::Device>;
+  using Device = typename G::Context::Device;
+  constexpr bool converts = keeps_narrow_values<Device> || turns_images<Device>;
   MemoryPlan<n, G::output_count, converts ? (max_operands + 1) * n : 0> plan;
   bool placed[n]{};
   const auto floats = [&](int i, DType dtype) { return rounded_up(floats_of(graph.nodes[i].type->size(), dtype)); };
@@ -282,12 +283,15 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     plan.place[i] = {arena(i), ranges(i).take(size_of(i)), storage.dtype[i]};
     expires(i);
   };
-  const auto convert = [&](int value, DType wanted, int step) {
-    if (!storage.differs(value, wanted)) return;
+  const auto convert = [&](int value, DType wanted, bool channels_last, int step) {
+    const TensorInfo& type = *graph.nodes[value].type;
+    channels_last = channels_last && planes_of(type).have_order();
+    if (type.dtype == DType::int32) return;
+    if (storage.dtype[value] == wanted && storage.channels_last[value] == channels_last) return;
     for (int k = plan.conversion_count - 1; k >= 0 && plan.conversions[k].step == step; --k)
       if (plan.conversions[k].value == value) return;
     plan.conversions[plan.conversion_count++] = {
-        step, value, {arena(value), ranges_at(value, step).take(floats(value, wanted)), wanted}};
+        step, value, {arena(value), ranges_at(value, step).take(floats(value, wanted)), wanted}, channels_last};
   };
   const auto is_element = [&](int i) {
     return graph.nodes[i].operation && graph.nodes[i].operation->kind == Kind::element;
@@ -307,8 +311,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
                 input == i)
               continue;
             if (order.last_use[input] != s || order.step[input] == s || !order.in_place[input]) continue;
-            if (plan.place[input].arena > Arena::fixed || size_of(input) != size_of(i) ||
-                storage.is_narrow(input) != storage.is_narrow(i))
+            if (plan.place[input].arena > Arena::fixed || size_of(input) != size_of(i) || !storage.same_form(input, i))
               continue;
             placed[i] = taken[input] = true;
             plan.place[i] = plan.place[input];
@@ -323,14 +326,14 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       const auto& node = graph.nodes[head];
       if (converts && node.operation->kind == Kind::kernel) {  // loops and sums read narrow values as they are
         const KernelNumbers numbers = node.operation->numbers;
-        for (int j = 0; j < node.operand_count; ++j) convert(fusion.value[node.operands[j]], numbers.operands, s);
-        convert(head, numbers.result, s);
+        for (int j = 0; j < node.operand_count; ++j)
+          convert(fusion.value[node.operands[j]], numbers.operands, numbers.channels_last, s);
+        convert(head, numbers.result, numbers.channels_last, s);
       }
       for (int m = epilogue >= 0 ? fusion.first_member[epilogue] : -1; m >= 0; m = fusion.next_member[m])
         if (fusion.stored[fusion.member[m]]) allocate(fusion.member[m]);
       // Not in the place of an old value, which the region behind may have to read.
-      if (fusion.absorbed[head] && !holds_old_values(plan.place[epilogue].arena) &&
-          storage.is_narrow(head) == storage.is_narrow(epilogue))
+      if (fusion.absorbed[head] && !holds_old_values(plan.place[epilogue].arena) && storage.same_form(head, epilogue))
         plan.place[head] = plan.place[epilogue];
       else
         allocate(head);

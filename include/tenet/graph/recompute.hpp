@@ -152,7 +152,7 @@ struct Candidate {
   static constexpr auto graph = first_nodes<grown.count>(grown.graph);
   static constexpr auto fusion = fuse_for<devices>(graph);
   static constexpr auto order = schedule_on<devices>(graph, fusion);
-  static constexpr auto storage = choose_storage(graph, fusion);
+  static constexpr auto storage = choose_layout(graph, fusion, order, choose_storage(graph, fusion));
   static constexpr long bytes = 4 * plan_memory(graph, fusion, storage, order, slots).per_sample_floats;
 };
 

@@ -4,13 +4,17 @@
 
 namespace tenet {
 
-/// In which element type each value lies in memory.
+/// In which element type and order each value lies in memory.
 template <int Nodes>
 struct Storage {
   DType dtype[Nodes]{};
+  bool channels_last[Nodes]{};
+  bool turned[Nodes]{};  ///< of a region or sum: it goes through its elements with channels last
+
   constexpr bool is_narrow(int i) const { return dtype[i] == DType::bfloat16; }
-  /// Whether a kernel that reads or writes `wanted` needs value i in another form than it is stored in.
-  constexpr bool differs(int i, DType wanted) const { return dtype[i] != DType::int32 && dtype[i] != wanted; }
+  constexpr bool same_form(int i, int j) const {
+    return is_narrow(i) == is_narrow(j) && channels_last[i] == channels_last[j];
+  }
 };
 
 /// Floats that so many numbers take.

@@ -15,16 +15,22 @@ constexpr Conv2dGeometry conv2d_geometry(const TensorInfo& input, const TensorIn
 
 constexpr Cost conv2d_flops(const Conv2dGeometry& g) { return {2 * g.result_size() * g.taps(), 0}; }
 
-/// What convolutions and their gradients read and write: bfloat16 in mixed precision where the device convolves such.
+/// Whether a device convolves such numbers, with channels first or (Order: ChannelsLast) last.
+template <class Number, class Executor, class... Order>
+inline constexpr bool convolves =
+    requires(Executor& executor, const Conv2dGeometry& g, const Number* factor, Number* result) {
+      run_conv2d(executor, Order{}..., g, 1, factor, factor, result);
+    };
+
+/// What convolutions and their gradients read and write: bfloat16 in mixed precision, and channels last, where the
+/// device has kernels for that.
 template <class Executor, class Arguments>
 constexpr KernelNumbers conv2d_numbers() {
-  if constexpr (in_mixed_precision<Arguments>)
-    if constexpr (requires(Executor& executor, const Conv2dGeometry& g, const bfloat16* factor, bfloat16* result,
-                           const Arguments& arguments) {
-                    run_conv2d(executor, g, 1, factor, factor, result, arguments.epilogue);
-                  })
-      return {DType::bfloat16, DType::bfloat16};
-  return {};
+  if constexpr (in_mixed_precision<Arguments>) {
+    constexpr bool turned = convolves<bfloat16, Executor, ChannelsLast>;
+    if constexpr (turned || convolves<bfloat16, Executor>) return {DType::bfloat16, DType::bfloat16, turned};
+  }
+  return {DType::float32, DType::float32, convolves<float, Executor, ChannelsLast>};
 }
 
 /// dx of a convolution with input type Input: the upstream spread back through the weights.
@@ -56,6 +62,9 @@ struct Conv2dInputGradient : KernelOperation {
     Number* const result = arguments.template result<Number>();
     if constexpr (batch_is_known<Arguments>)
       run_conv2d_input_gradient_one_sample(executor, g, upstream, weight, result);
+    else if constexpr (numbers<Executor, Arguments>().channels_last)
+      run_conv2d_input_gradient(executor, ChannelsLast{}, g, arguments.batch, upstream, weight, result,
+                                arguments.epilogue);
     else
       run_conv2d_input_gradient(executor, g, arguments.batch, upstream, weight, result, arguments.epilogue);
   }
@@ -89,6 +98,8 @@ struct Conv2dWeightGradient : KernelOperation {
     Number* const result = arguments.template result<Number>();
     if constexpr (batch_is_known<Arguments>)
       run_conv2d_weight_gradient_one_sample(executor, g, input, upstream, result);
+    else if constexpr (numbers<Executor, Arguments>().channels_last)
+      run_conv2d_weight_gradient(executor, ChannelsLast{}, g, arguments.batch, input, upstream, result);
     else
       run_conv2d_weight_gradient(executor, g, arguments.batch, input, upstream, result);
   }
@@ -171,6 +182,8 @@ struct Conv2d : KernelOperation {
     Number* const result = arguments.template result<Number>();
     if constexpr (batch_is_known<Arguments>)
       run_conv2d_one_sample(executor, g, input, weight, result);
+    else if constexpr (numbers<Executor, Arguments>().channels_last)
+      run_conv2d(executor, ChannelsLast{}, g, arguments.batch, input, weight, result, arguments.epilogue);
     else
       run_conv2d(executor, g, arguments.batch, input, weight, result, arguments.epilogue);
   }

@@ -63,10 +63,11 @@ struct KernelOperation {
   static constexpr bool full_precision = false;  ///< the result is kept as it is, whatever the precision of the program
 };
 
-/// The numbers that a kernel reads as its floating-point operands, and those that it writes. Lowering copies what lies
-/// in memory in another form.
+/// The numbers that a kernel reads as its floating-point operands, and those that it writes; and whether it wants the
+/// channels of images and weights last. Lowering copies what lies in memory in another form.
 struct KernelNumbers {
   DType operands = DType::float32, result = DType::float32;
+  bool channels_last = false;
 };
 
 /// The type of floating-point numbers in memory.

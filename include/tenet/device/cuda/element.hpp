@@ -79,7 +79,10 @@ struct Region {
 
   /// Where element i of the region reads an input.
   TENET_HOST_DEVICE static long index(const ElementArguments::Input& input, long i) {
-    return input.count == 0 ? i : divided(divided(i, input.inner).quotient, input.count).rest;
+    if (input.count == 0) return i;
+    if (!input.turned) return divided(divided(i, input.inner).quotient, input.count).rest;
+    const Divided matrix = divided(i, input.count), at = divided(matrix.rest, input.inner);
+    return i - matrix.rest + at.rest * divided(input.count, input.inner).quotient + at.quotient;
   }
   template <bool narrow>
   TENET_HOST_DEVICE static float read(const float* data, long i) {

@@ -1,0 +1,139 @@
+#include "tenet/graph/layout.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <string_view>
+
+#include "../../examples/models/lenet.hpp"
+#include "../../examples/models/resnet18.hpp"
+#include "../support/narrow_device.hpp"
+#include "../support/network.hpp"
+#include "../support/networks.hpp"
+#include "../support/plan_check.hpp"
+#include "../support/turned_device.hpp"
+#include "tenet/tenet.hpp"
+
+using namespace tenet;
+
+namespace {
+
+template <class Net, class Input, class Kernels = turned::Kernels, class Optimizer = Sgd,
+          class Update = UpdateAfterBackward>
+using Training = Program<TrainingProgram<Net, CrossEntropy, Optimizer, Input, Kernels, Update>>;
+template <class Net, class Input>
+using Inference = Program<InferenceProgram<Net, Input, turned::Kernels>>;
+
+/// Copies that turn what an operation's kernels read, or (of_operands: false) write.
+template <class Program>
+constexpr int turning(std::string_view operation, bool of_operands) {
+  int result = 0;
+  for (int k = 0; k < Program::plan.conversion_count; ++k) {
+    const Conversion& c = Program::plan.conversions[k];
+    const int head = Program::order.head[c.step];
+    result += operation == Program::graph.nodes[head].operation->name && (c.value != head) == of_operands;
+  }
+  return result;
+}
+/// Inputs of regions that are read across.
+template <class Program>
+constexpr int read_across() {
+  int result = 0;
+  for (int s = 0; s < Program::lowered.used.steps; ++s) {
+    if (is_copy(Program::lowered, Program::lowered.steps[s])) continue;
+    for (const int region : {Program::lowered.steps[s].region, Program::lowered.steps[s].epilogue}) {
+      if (region < 0) continue;
+      const RegionCall& call = Program::lowered.calls[region];
+      for (int k = 0; k < call.inputs; ++k) result += Program::lowered.inputs[call.first_input + k].access.turned;
+    }
+  }
+  return result;
+}
+/// Stored images, and those of them that lie with their channels last.
+template <class Program>
+constexpr std::array<int, 2> images() {
+  std::array<int, 2> count{};
+  for (int i = 0; i < Program::graph.count; ++i) {
+    const auto& node = Program::graph.nodes[i];
+    if (node.operation == nullptr || !Program::fusion.stored[i] || !node.type->batched) continue;
+    if (!planes_of(*node.type).have_order()) continue;
+    ++count[0];
+    count[1] += Program::storage.channels_last[i];
+  }
+  return count;
+}
+
+// A residual network has nothing but its weights turned: every image, forward and backward, lies as convolutions want
+// it, but the first gradient, which one number a channel and sample is spread to. Weights of one tap or channel have no
+// order.
+using ResNetStep = Training<ResNet18<>, Image<1, 28, 28>>;
+static_assert(images<ResNetStep>() == std::array{107, 106});
+static_assert(turning<ResNetStep>("conv2d", true) == 16);
+static_assert(turning<ResNetStep>("conv2d_input_gradient", true) == 16);
+static_assert(turning<ResNetStep>("conv2d_weight_gradient", true) == 0);
+static_assert(turning<ResNetStep>("conv2d_weight_gradient", false) == 16);
+static_assert(turning<ResNetStep>("conv2d", false) == 0);
+static_assert(read_across<ResNetStep>() == 5);  // by those who need that gradient
+
+// What has no convolution keeps its order, and so do devices that want nothing else.
+static_assert(images<Training<networks::Transformer, Tokens<12>>>()[1] == 0);
+static_assert(images<Training<ResNet18<>, Image<1, 28, 28>, ReferenceKernels>>()[1] == 0);
+
+// The caller gets images as their type says.
+struct Filter : Sequential<Conv2d<2, 3, 3>> {};
+static_assert(images<Inference<Filter, Image<2, 6, 5>>>()[1] <= 1);
+static_assert(turning<Inference<Filter, Image<2, 6, 5>>>("conv2d", true) == 2);
+
+/// Losses, gradients and predictions are those of the device that turns nothing, but for the order of sums.
+template <class Expected, class Net, class Input, class... Policies>
+void check_training(float tolerance) {
+  Trainer<Net, CrossEntropy, Sgd, Input, Expected, Policies...> expected{{.learning_rate = 0.05f}, 3};
+  Trainer<Net, CrossEntropy, Sgd, Input, turned::Device, Policies...> found{{.learning_rate = 0.05f}, 3};
+  const network::Samples<decltype(expected)> samples(5);
+  const auto near = [tolerance](float a, float b) { return std::fabs(a - b) <= tolerance * (1 + std::fabs(b)); };
+  for (const int batch : {5, 2, 5}) {
+    const float loss = expected.step(samples.inputs.data(), samples.targets.data(), batch).loss;
+    CHECK(near(found.step(samples.inputs.data(), samples.targets.data(), batch).loss, loss));
+  }
+  for (const std::string& name : expected.weights().names()) {
+    if (name.ends_with("num_batches_tracked")) continue;
+    CAPTURE(name);
+    const auto here = expected.weights()[name], there = found.weights()[name];
+    long different = 0;
+    for (std::size_t i = 0; i < here.size(); ++i) different += !near(there[i], here[i]);
+    CHECK(different == 0);
+  }
+  const auto here = expected.predict(samples.inputs.data(), 5), there = found.predict(samples.inputs.data(), 5);
+  long different = 0;
+  for (std::size_t i = 0; i < here.size(); ++i) different += !near(there[i], here[i]);
+  CHECK(different == 0);
+}
+
+}  // namespace
+
+TEST_CASE("convolutions with channels last train as those with channels first", "[layout]") {
+  const long before = turned::Executor::convolutions;
+  check_training<Reference, networks::Residual, Image<2, 6, 5>>(1e-5f);
+  check_training<Reference, networks::ConvTowers, Image<2, 6, 5>>(1e-5f);
+  check_training<Reference, LeNet, Image<1, 28, 28>>(1e-5f);
+  check_training<Reference, networks::Residual, Image<2, 6, 5>, UpdateInBackward>(1e-5f);
+  CHECK(turned::Executor::convolutions > before);
+}
+
+TEST_CASE("channels last and bfloat16 go together", "[layout]") {
+  check_training<narrow::Device, networks::Residual, Image<2, 6, 5>, BFloat16>(1e-2f);
+}
+
+TEST_CASE("results have the order of their type", "[layout]") {
+  Model<Filter, Image<2, 6, 5>, Reference> expected(3);
+  Model<Filter, Image<2, 6, 5>, turned::Device> found(3);
+  const auto x = network::numbers(3 * 60);
+  const auto here = expected(x.data(), 3), there = found(x.data(), 3);
+  CHECK(std::equal(here.begin(), here.end(), there.begin(), there.end()));
+}
+
+TEST_CASE("no image is overwritten while it is needed, in whatever order it lies", "[layout]") {
+  law::check_plan<ResNetStep>();
+  law::check_plan<Training<LeNet, Image<1, 28, 28>>>();
+  law::check_plan<
+      Training<networks::ConvTowers, Image<2, 6, 5>, BFloat16::KernelsOf<turned::Kernels>, Adam, UpdateInBackward>>();
+}

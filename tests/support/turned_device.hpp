@@ -1,0 +1,91 @@
+#pragma once
+
+#include <vector>
+
+#include "tenet/core/bfloat16.hpp"
+#include "tenet/device/reference.hpp"
+
+/// The reference device with convolutions that want channels last, of floats or bfloat16, as GPUs have them. All else
+/// is the reference's, so that its programs need images in both orders.
+namespace turned {
+
+using tenet::bfloat16, tenet::ChannelsLast, tenet::Conv2dGeometry;
+
+struct Executor : tenet::reference::Serial {
+  inline static long convolutions = 0;  ///< how many were asked for
+};
+
+/// Matrices [channels, positions], each of which lies as [positions, channels].
+template <class Number>
+std::vector<float> channels_first(const Number* from, long matrices, long channels, long positions) {
+  std::vector<float> to(static_cast<std::size_t>(matrices * channels * positions));
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const long all = static_cast<long>(i), matrix = all / (channels * positions), c = all / positions % channels;
+    to[i] = from[(matrix * positions + all % positions) * channels + c];
+  }
+  return to;
+}
+template <class Number>
+void channels_last(const std::vector<float>& from, long channels, long positions, Number* to) {
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const long all = static_cast<long>(i), matrix = all / (channels * positions), c = all / positions % channels;
+    to[(matrix * positions + all % positions) * channels + c] = Number(from[i]);
+  }
+}
+
+/// The operands of a convolution in the reference's order.
+struct Operands {
+  const Conv2dGeometry& g;
+  int batch;
+
+  auto input(const auto* x) const { return channels_first(x, batch, g.channels, long{1} * g.height * g.width); }
+  auto result(const auto* y) const { return channels_first(y, batch, g.out_channels, g.positions()); }
+  auto weight(const auto* w) const { return channels_first(w, g.out_channels, g.channels, taps()); }
+  long taps() const { return long{1} * g.kernel_height * g.kernel_width; }
+};
+
+template <class Number>
+void run_conv2d(Executor& executor, ChannelsLast, const Conv2dGeometry& g, int batch, const Number* input,
+                const Number* weight, Number* result, tenet::Epilogue epilogue = {}) {
+  ++Executor::convolutions;
+  const Operands of{g, batch};
+  std::vector<float> y(static_cast<std::size_t>(batch * g.result_size()));
+  run_conv2d(static_cast<tenet::reference::Serial&>(executor), g, batch, of.input(input).data(),
+             of.weight(weight).data(), y.data());
+  channels_last(y, g.out_channels, g.positions(), result);
+  epilogue(0, batch * g.result_size());
+}
+template <class Number>
+void run_conv2d_input_gradient(Executor& executor, ChannelsLast, const Conv2dGeometry& g, int batch,
+                               const Number* gradient_of_result, const Number* weight, Number* input_gradient,
+                               tenet::Epilogue epilogue = {}) {
+  const Operands of{g, batch};
+  std::vector<float> dx(static_cast<std::size_t>(batch * g.input_size()));
+  run_conv2d_input_gradient(static_cast<tenet::reference::Serial&>(executor), g, batch,
+                            of.result(gradient_of_result).data(), of.weight(weight).data(), dx.data());
+  channels_last(dx, g.channels, long{1} * g.height * g.width, input_gradient);
+  epilogue(0, batch * g.input_size());
+}
+template <class Number>
+void run_conv2d_weight_gradient(Executor& executor, ChannelsLast, const Conv2dGeometry& g, int batch,
+                                const Number* input, const Number* gradient_of_result, Number* weight_gradient) {
+  const Operands of{g, batch};
+  std::vector<float> dw(static_cast<std::size_t>(g.weight_size()));
+  run_conv2d_weight_gradient(static_cast<tenet::reference::Serial&>(executor), g, batch, of.input(input).data(),
+                             of.result(gradient_of_result).data(), dw.data());
+  channels_last(dw, g.channels, of.taps(), weight_gradient);
+}
+
+struct Kernels : tenet::ReferenceKernels {
+  using Executor = turned::Executor;
+  using Kernel = void (*)(Executor&, const Arguments&);
+  static constexpr bool turns_images = true;
+};
+
+struct Device {
+  using Kernels = turned::Kernels;
+  static constexpr int index = 0;
+  static constexpr int threads() { return 1; }
+};
+
+}  // namespace turned
