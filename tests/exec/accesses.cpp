@@ -4,8 +4,10 @@
 #include <cstring>
 #include <tenet/tenet.hpp>
 
+#include "../../examples/models/lenet.hpp"
 #include "../support/network.hpp"
 #include "../support/networks.hpp"
+#include "../support/turned_device.hpp"
 
 using namespace tenet;
 
@@ -153,4 +155,14 @@ TEST_CASE("steps use the memory that they are said to use, and no other", "[acce
 TEST_CASE("narrow values and updates in the backward pass are among the accesses", "[accesses]") {
   check_accesses<networks::Towers, Features<16>, CrossEntropy, Adam, InterOpParallel<2>, UpdateInBackward>();
   check_accesses<networks::ConvTowers, Image<2, 6, 5>, CrossEntropy, Sgd, InterOpParallel<2>, BFloat16>();
+}
+
+TEST_CASE("what is turned is read as a whole", "[exec]") {
+  using Step = Program<TrainingProgram<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, turned::Kernels>>;
+  constexpr long weights = 16 * 6 * 25;  // of the second convolution; those of the first have one channel
+  int whole = 0;
+  for (const MemoryAccess& access : accesses_of<Step>)
+    whole += access.arena == Arena::parameters && !access.writes && access.last - access.first == weights &&
+             is_copy(Step::lowered, Step::lowered.steps[access.step]);
+  CHECK(whole == 2);  // forward, and for the gradient by the input
 }

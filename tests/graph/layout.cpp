@@ -83,6 +83,33 @@ struct Filter : Sequential<Conv2d<2, 3, 3>> {};
 static_assert(images<Inference<Filter, Image<2, 6, 5>>>()[1] <= 1);
 static_assert(turning<Inference<Filter, Image<2, 6, 5>>>("conv2d", true) == 2);
 
+struct Pooled : Sequential<Conv2d<2, 4, 3>, ReLU, MaxPool2d<2>, Conv2d<4, 3, 2>, Flatten, Linear<6, 3>> {};
+
+/// Images that are broadcast, viewed with other channels, read beside flat values, and summed over a part of them.
+struct Sideways {
+  Conv2d<2, 4, 3, Padding<1>> conv1;
+  Conv2d<2, 4, 3, Padding<1>, Bias<false>> conv2;
+  Conv2d<6, 3, 1> conv3;
+  Conv2d<3, 3, 1> conv4;
+  Conv2d<6, 6, 1, Bias<false>> conv5;
+  Linear<120, 90> spread;
+  Linear<90, 4> out;
+  Parameter<Fixed<120>, KaimingUniform<1>> flat;
+
+  constexpr auto forward(auto x) const {
+    const auto y = relu(conv1(x));  // (4, 6, 5)
+    const auto h = conv2(x);        // viewed by a convolution, and read by what stands behind it
+    const auto both = h + y;
+    const auto viewed = conv3(reshape<6, 4, 5>(h));       // (3, 4, 5)
+    const auto rows = conv4(sum_keep<3>(viewed));         // (3, 4, 1): broadcast in the order of its type
+    const auto other = conv5(reshape<6, 4, 5>(tanh(y)));  // (6, 4, 5), beside the same elements as (4, 6, 5)
+    const auto crossed = tanh(other * reshape<6, 4, 5>(both));
+    const auto scaled = both * reshape<4, 6, 5>(reshape<120>(y) * flat.in(x));
+    return out(spread(reshape<120>(y + y * y))) + sum<1, 2, 3>(viewed * rows) + sum<1, 2, 3>(crossed) +
+           mean<2, 3>(both * both) + sum<1, 2, 3>(scaled);
+  }
+};
+
 /// Losses, gradients and predictions are those of the device that turns nothing, but for the order of sums.
 template <class Expected, class Net, class Input, class... Policies>
 void check_training(float tolerance) {
@@ -116,6 +143,8 @@ TEST_CASE("convolutions with channels last train as those with channels first", 
   check_training<Reference, networks::ConvTowers, Image<2, 6, 5>>(1e-5f);
   check_training<Reference, LeNet, Image<1, 28, 28>>(1e-5f);
   check_training<Reference, networks::Residual, Image<2, 6, 5>, UpdateInBackward>(1e-5f);
+  check_training<Reference, Pooled, Image<2, 8, 7>>(1e-5f);
+  check_training<Reference, Sideways, Image<2, 6, 5>>(1e-5f);
   CHECK(turned::Executor::convolutions > before);
 }
 

@@ -178,18 +178,18 @@ class ShadowRun {
     if (is(head, tenet::Kind::element)) return;
     std::vector<int> differing;
     const tenet::KernelNumbers numbers = graph.nodes[head].operation->numbers;
-    const auto count = [&](int value, tenet::DType wanted) {
+    const auto count = [&](int node, tenet::DType wanted) {
+      const int value = fusion.value[node];
       for (const int known : differing)
         if (known == value) return;
-      const tenet::TensorInfo& type = *graph.nodes[value].type;
+      const tenet::TensorInfo& type = *graph.nodes[node].type;
       if (type.dtype == tenet::DType::int32) return;
       const bool turned = numbers.channels_last && tenet::planes_of(type).have_order();
       if (Program::storage.dtype[value] != wanted || Program::storage.channels_last[value] != turned)
         differing.push_back(value);
     };
     if (is(head, tenet::Kind::kernel)) {
-      for (int j = 0; j < graph.nodes[head].operand_count; ++j)
-        count(fusion.value[graph.nodes[head].operands[j]], numbers.operands);
+      for (int j = 0; j < graph.nodes[head].operand_count; ++j) count(graph.nodes[head].operands[j], numbers.operands);
       count(head, numbers.result);
     }
     if (static_cast<int>(differing.size()) != found) report("values in another form without room", head, s);

@@ -9,7 +9,7 @@
 /// is the reference's, so that its programs need images in both orders.
 namespace turned {
 
-using tenet::bfloat16, tenet::ChannelsLast, tenet::Conv2dGeometry;
+using tenet::bfloat16, tenet::ChannelsLast, tenet::Conv2dGeometry, tenet::Pool2dGeometry;
 
 struct Executor : tenet::reference::Serial {
   inline static long convolutions = 0;  ///< how many were asked for
@@ -74,6 +74,55 @@ void run_conv2d_weight_gradient(Executor& executor, ChannelsLast, const Conv2dGe
   run_conv2d_weight_gradient(static_cast<tenet::reference::Serial&>(executor), g, batch, of.input(input).data(),
                              of.result(gradient_of_result).data(), dw.data());
   channels_last(dw, g.channels, of.taps(), weight_gradient);
+}
+
+/// The operands of a pooling in the reference's order.
+struct Pooled {
+  const Pool2dGeometry& g;
+  int batch;
+
+  long inputs() const { return long{1} * g.height * g.width; }
+  long results() const { return long{1} * g.out_height() * g.out_width(); }
+  auto input(const float* x) const { return channels_first(x, batch, g.channels, inputs()); }
+  auto result(const float* y) const { return channels_first(y, batch, g.channels, results()); }
+  auto empty(long positions) const {
+    return std::vector<float>(static_cast<std::size_t>(batch * g.channels * positions));
+  }
+};
+
+inline void run_max_pool2d(Executor& executor, ChannelsLast, const Pool2dGeometry& g, int batch, const float* x,
+                           float* y, tenet::Epilogue epilogue = {}) {
+  const Pooled of{g, batch};
+  auto to = of.empty(of.results());
+  run_max_pool2d(static_cast<tenet::reference::Serial&>(executor), g, batch, of.input(x).data(), to.data());
+  channels_last(to, g.channels, of.results(), y);
+  epilogue(0, batch * g.result_size());
+}
+inline void run_max_pool2d_gradient(Executor& executor, ChannelsLast, const Pool2dGeometry& g, int batch,
+                                    const float* x, const float* y, const float* dy, float* dx,
+                                    tenet::Epilogue epilogue = {}) {
+  const Pooled of{g, batch};
+  auto to = of.empty(of.inputs());
+  run_max_pool2d_gradient(static_cast<tenet::reference::Serial&>(executor), g, batch, of.input(x).data(),
+                          of.result(y).data(), of.result(dy).data(), to.data());
+  channels_last(to, g.channels, of.inputs(), dx);
+  epilogue(0, batch * g.input_size());
+}
+inline void run_avg_pool2d(Executor& executor, ChannelsLast, const Pool2dGeometry& g, int batch, const float* x,
+                           float* y, tenet::Epilogue epilogue = {}) {
+  const Pooled of{g, batch};
+  auto to = of.empty(of.results());
+  run_avg_pool2d(static_cast<tenet::reference::Serial&>(executor), g, batch, of.input(x).data(), to.data());
+  channels_last(to, g.channels, of.results(), y);
+  epilogue(0, batch * g.result_size());
+}
+inline void run_avg_pool2d_gradient(Executor& executor, ChannelsLast, const Pool2dGeometry& g, int batch,
+                                    const float* dy, float* dx, tenet::Epilogue epilogue = {}) {
+  const Pooled of{g, batch};
+  auto to = of.empty(of.inputs());
+  run_avg_pool2d_gradient(static_cast<tenet::reference::Serial&>(executor), g, batch, of.result(dy).data(), to.data());
+  channels_last(to, g.channels, of.inputs(), dx);
+  epilogue(0, batch * g.input_size());
 }
 
 struct Kernels : tenet::ReferenceKernels {

@@ -30,6 +30,7 @@ struct CudaKernels {
 
   static constexpr const char* name = "cuda";
   static constexpr bool uses_tensor_float32 = tensor_float32;
+  static constexpr bool turns_images = true;
   using TensorFloat32 = CudaKernels<Executor, true>;
 };
 

@@ -272,7 +272,8 @@ struct LoweringPass {
             computed_channels_last = c.channels_last;
             continue;
           }
-          add_copy_step(*g.nodes[c.value].type, stored(c.value), {c.place, c.channels_last}, s);
+          const Form from = stored(c.value);
+          add_copy_step(*g.nodes[from.channels_last ? c.value : c.node].type, from, {c.place, c.channels_last}, s);
           for (int j = 0; j < node.operand_count; ++j)
             if (fusion.value[node.operands[j]] == c.value) step.operands[j] = c.place;
         }

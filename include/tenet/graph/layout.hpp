@@ -31,10 +31,13 @@ struct LayoutPass {
   constexpr Storage<n> run() {
     for (const Output& output : g.outputs)
       if (is_kept(output.destination)) stays[fusion.value[output.node]] = true;
-    for (int i = 0; i < n; ++i)  // broadcast as a whole: the order in which it is read is that of the reader's type
-      for (int j = 0; is(i, Kind::element) && j < g.nodes[i].operand_count; ++j) {
-        const int operand = g.nodes[i].operands[j];
-        if (!access_of(type(i), type(operand)).full) stays[fusion.value[operand]] = true;
+    for (int i = 0; i < n; ++i)
+      for (int j = 0; j < g.nodes[i].operand_count; ++j) {
+        const int operand = g.nodes[i].operands[j], value = fusion.value[operand];
+        // What is broadcast as a whole is read in the order of the reader's type; a view has channels of its own.
+        if (is(i, Kind::element) && !access_of(type(i), type(operand)).full) stays[value] = true;
+        if (is(i, Kind::kernel) && g.nodes[i].operation->numbers.channels_last && type(operand) != type(value))
+          stays[value] = true;
       }
     for (int s = 0; s < order.count; ++s) {
       const int head = order.head[s];
@@ -72,7 +75,7 @@ struct LayoutPass {
     }
     if (summed >= 0 && fits) {
       if (!is_member(root, fusion.value[summed])) reads(space, summed);
-      fits = fits && !type(root).batched && access_of(channels_last(space), channels_last(type(root))).regular;
+      fits = fits && access_of(channels_last(space), channels_last(type(root))).regular;
     }
     if (!fits || !wanted) return;
     storage.turned[root] = true;

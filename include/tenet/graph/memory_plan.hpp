@@ -42,6 +42,7 @@ struct NumberEntry {
 struct Conversion {
   int step = 0;
   int value = 0;
+  int node = 0;  ///< the operand, the value itself or a view of it, or the result
   Place place{};
   bool channels_last = false;
 };
@@ -283,15 +284,16 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     plan.place[i] = {arena(i), ranges(i).take(size_of(i)), storage.dtype[i]};
     expires(i);
   };
-  const auto convert = [&](int value, DType wanted, bool channels_last, int step) {
-    const TensorInfo& type = *graph.nodes[value].type;
+  const auto convert = [&](int node, DType wanted, bool channels_last, int step) {
+    const int value = fusion.value[node];
+    const TensorInfo& type = *graph.nodes[node].type;
     channels_last = channels_last && planes_of(type).have_order();
     if (type.dtype == DType::int32) return;
     if (storage.dtype[value] == wanted && storage.channels_last[value] == channels_last) return;
     for (int k = plan.conversion_count - 1; k >= 0 && plan.conversions[k].step == step; --k)
       if (plan.conversions[k].value == value) return;
     plan.conversions[plan.conversion_count++] = {
-        step, value, {arena(value), ranges_at(value, step).take(floats(value, wanted)), wanted}, channels_last};
+        step, value, node, {arena(value), ranges_at(value, step).take(floats(value, wanted)), wanted}, channels_last};
   };
   const auto is_element = [&](int i) {
     return graph.nodes[i].operation && graph.nodes[i].operation->kind == Kind::element;
@@ -327,7 +329,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       if (converts && node.operation->kind == Kind::kernel) {  // loops and sums read narrow values as they are
         const KernelNumbers numbers = node.operation->numbers;
         for (int j = 0; j < node.operand_count; ++j)
-          convert(fusion.value[node.operands[j]], numbers.operands, numbers.channels_last, s);
+          convert(node.operands[j], numbers.operands, numbers.channels_last, s);
         convert(head, numbers.result, numbers.channels_last, s);
       }
       for (int m = epilogue >= 0 ? fusion.first_member[epilogue] : -1; m >= 0; m = fusion.next_member[m])

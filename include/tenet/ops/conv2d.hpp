@@ -62,11 +62,10 @@ struct Conv2dInputGradient : KernelOperation {
     Number* const result = arguments.template result<Number>();
     if constexpr (batch_is_known<Arguments>)
       run_conv2d_input_gradient_one_sample(executor, g, upstream, weight, result);
-    else if constexpr (numbers<Executor, Arguments>().channels_last)
-      run_conv2d_input_gradient(executor, ChannelsLast{}, g, arguments.batch, upstream, weight, result,
-                                arguments.epilogue);
     else
-      run_conv2d_input_gradient(executor, g, arguments.batch, upstream, weight, result, arguments.epilogue);
+      in_order<numbers<Executor, Arguments>().channels_last>([&](auto... order) {
+        run_conv2d_input_gradient(executor, order..., g, arguments.batch, upstream, weight, result, arguments.epilogue);
+      });
   }
 };
 
@@ -98,10 +97,10 @@ struct Conv2dWeightGradient : KernelOperation {
     Number* const result = arguments.template result<Number>();
     if constexpr (batch_is_known<Arguments>)
       run_conv2d_weight_gradient_one_sample(executor, g, input, upstream, result);
-    else if constexpr (numbers<Executor, Arguments>().channels_last)
-      run_conv2d_weight_gradient(executor, ChannelsLast{}, g, arguments.batch, input, upstream, result);
     else
-      run_conv2d_weight_gradient(executor, g, arguments.batch, input, upstream, result);
+      in_order<numbers<Executor, Arguments>().channels_last>([&](auto... order) {
+        run_conv2d_weight_gradient(executor, order..., g, arguments.batch, input, upstream, result);
+      });
   }
 };
 
@@ -182,10 +181,10 @@ struct Conv2d : KernelOperation {
     Number* const result = arguments.template result<Number>();
     if constexpr (batch_is_known<Arguments>)
       run_conv2d_one_sample(executor, g, input, weight, result);
-    else if constexpr (numbers<Executor, Arguments>().channels_last)
-      run_conv2d(executor, ChannelsLast{}, g, arguments.batch, input, weight, result, arguments.epilogue);
     else
-      run_conv2d(executor, g, arguments.batch, input, weight, result, arguments.epilogue);
+      in_order<numbers<Executor, Arguments>().channels_last>([&](auto... order) {
+        run_conv2d(executor, order..., g, arguments.batch, input, weight, result, arguments.epilogue);
+      });
   }
   template <class Input, class Weight>
   static constexpr auto gradient(auto, auto upstream, Input input, Weight weight) {

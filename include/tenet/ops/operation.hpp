@@ -2,6 +2,7 @@
 
 #include <array>
 #include <tenet/core/bfloat16.hpp>
+#include <tenet/core/geometry.hpp>
 #include <tenet/core/tensor_type.hpp>
 #include <tenet/core/vector_math.hpp>
 #include <tenet/ops/symbol.hpp>
@@ -69,6 +70,15 @@ struct KernelNumbers {
   DType operands = DType::float32, result = DType::float32;
   bool channels_last = false;
 };
+
+/// Calls run(order…): `ChannelsLast` for kernels that want that, else nothing.
+template <bool channels_last, class Run>
+void in_order(const Run& run) {
+  if constexpr (channels_last)
+    run(ChannelsLast{});
+  else
+    run();
+}
 
 /// The type of floating-point numbers in memory.
 template <DType dtype>

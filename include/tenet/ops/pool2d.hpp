@@ -13,9 +13,21 @@ constexpr Pool2dGeometry pool2d_geometry(const TensorInfo& input) {
   return {input.extents[0], input.extents[1], input.extents[2], Kernel, Stride, Padding};
 }
 
+/// Base of the poolings and their gradients: images have their channels last where the device has kernels for that.
+struct PoolingOperation : KernelOperation {
+  static constexpr bool carries_epilogue = true;
+  template <class Executor, class Arguments>
+  static constexpr KernelNumbers numbers() {
+    constexpr bool turned = requires(Executor& executor, const Pool2dGeometry& g, const float* x, float* y) {
+      run_max_pool2d(executor, ChannelsLast{}, g, 1, x, y);
+    };
+    return {DType::float32, DType::float32, turned};
+  }
+};
+
 /// Base of the poolings: their result and their cost.
 template <int Kernel, int Stride, int Padding>
-struct Pool2d : KernelOperation {
+struct Pool2d : PoolingOperation {
   template <class Input>
   static constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
   template <class Input>
@@ -31,31 +43,33 @@ struct Pool2d : KernelOperation {
 
 /// The upstream goes to the place of the maximum, the first one in row-major order where several are equal.
 template <int Kernel, int Stride, int Padding>
-struct MaxPool2dGradient : KernelOperation {
+struct MaxPool2dGradient : PoolingOperation {
   static constexpr const char* name = "max_pool2d_gradient";
-  static constexpr bool carries_epilogue = true;
   template <class Input>
   static constexpr Input result(Input, auto, auto) {
     return {};
   }
-  template <class Input>
-  static void run(auto& executor, const auto& arguments, Input, auto, auto) {
+  template <class Input, class Executor, class Arguments>
+  static void run(Executor& executor, const Arguments& arguments, Input, auto, auto) {
     constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
-    run_max_pool2d_gradient(executor, geometry, arguments.batch, arguments.template operand<float>(0),
-                            arguments.template operand<float>(1), arguments.template operand<float>(2),
-                            arguments.template result<float>(), arguments.epilogue);
+    in_order<PoolingOperation::numbers<Executor, Arguments>().channels_last>([&](auto... order) {
+      run_max_pool2d_gradient(executor, order..., geometry, arguments.batch, arguments.template operand<float>(0),
+                              arguments.template operand<float>(1), arguments.template operand<float>(2),
+                              arguments.template result<float>(), arguments.epilogue);
+    });
   }
 };
 
 template <int Kernel, int Stride, int Padding>
 struct MaxPool2d : Pool2d<Kernel, Stride, Padding> {
   static constexpr const char* name = "max_pool2d";
-  static constexpr bool carries_epilogue = true;
-  template <class Input>
-  static void run(auto& executor, const auto& arguments, Input) {
+  template <class Input, class Executor, class Arguments>
+  static void run(Executor& executor, const Arguments& arguments, Input) {
     constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
-    run_max_pool2d(executor, Known<geometry>{}, arguments.batch, arguments.template operand<float>(0),
-                   arguments.template result<float>(), arguments.epilogue);
+    in_order<PoolingOperation::numbers<Executor, Arguments>().channels_last>([&](auto... order) {
+      run_max_pool2d(executor, order..., Known<geometry>{}, arguments.batch, arguments.template operand<float>(0),
+                     arguments.template result<float>(), arguments.epilogue);
+    });
   }
   static constexpr auto gradient(auto y, auto upstream, auto x) {
     return gradients([=] { return apply<MaxPool2dGradient<Kernel, Stride, Padding>>(x, y, upstream); });
@@ -63,14 +77,17 @@ struct MaxPool2d : Pool2d<Kernel, Stride, Padding> {
 };
 
 template <class Input, int Kernel, int Stride, int Padding>
-struct AvgPool2dGradient : KernelOperation {
+struct AvgPool2dGradient : PoolingOperation {
   static constexpr const char* name = "avg_pool2d_gradient";
-  static constexpr bool carries_epilogue = true;
   static constexpr Input result(auto) { return {}; }
-  static void run(auto& executor, const auto& arguments, auto) {
+  template <class Executor, class Arguments>
+  static void run(Executor& executor, const Arguments& arguments, auto) {
     constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
-    run_avg_pool2d_gradient(executor, Known<geometry>{}, arguments.batch, arguments.template operand<float>(0),
-                            arguments.template result<float>(), arguments.epilogue);
+    in_order<PoolingOperation::numbers<Executor, Arguments>().channels_last>([&](auto... order) {
+      run_avg_pool2d_gradient(executor, order..., Known<geometry>{}, arguments.batch,
+                              arguments.template operand<float>(0), arguments.template result<float>(),
+                              arguments.epilogue);
+    });
   }
 };
 
@@ -78,12 +95,13 @@ struct AvgPool2dGradient : KernelOperation {
 template <int Kernel, int Stride, int Padding>
 struct AvgPool2d : Pool2d<Kernel, Stride, Padding> {
   static constexpr const char* name = "avg_pool2d";
-  static constexpr bool carries_epilogue = true;
-  template <class Input>
-  static void run(auto& executor, const auto& arguments, Input) {
+  template <class Input, class Executor, class Arguments>
+  static void run(Executor& executor, const Arguments& arguments, Input) {
     constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
-    run_avg_pool2d(executor, Known<geometry>{}, arguments.batch, arguments.template operand<float>(0),
-                   arguments.template result<float>(), arguments.epilogue);
+    in_order<PoolingOperation::numbers<Executor, Arguments>().channels_last>([&](auto... order) {
+      run_avg_pool2d(executor, order..., Known<geometry>{}, arguments.batch, arguments.template operand<float>(0),
+                     arguments.template result<float>(), arguments.epilogue);
+    });
   }
   template <class Input>
   static constexpr auto gradient(auto, auto upstream, Input) {

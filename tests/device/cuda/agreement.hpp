@@ -15,6 +15,16 @@
 #include "tenet/device/own_memory.hpp"
 #include "tenet/device/reference/serial.hpp"
 
+/// Matrices [channels, positions] turned to [positions, channels].
+inline std::vector<float> channels_last(const std::vector<float>& from, long channels, long positions) {
+  std::vector<float> to(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const long all = static_cast<long>(i), matrix = all / (channels * positions), c = all / positions % channels;
+    to[static_cast<std::size_t>((matrix * positions + all % positions) * channels + c)] = from[i];
+  }
+  return to;
+}
+
 struct Widened {
   const tenet::bfloat16* from;
   float* to;
@@ -26,6 +36,7 @@ template <class Executor_>
 class Place {
  public:
   using Executor = Executor_;
+  static constexpr bool is_reference = std::is_same_v<Executor, tenet::reference::Serial>;
   Executor& executor;
   explicit Place(Executor& given) : executor(given) {}
 
@@ -80,8 +91,6 @@ class Place {
   }
 
  private:
-  static constexpr bool is_reference = std::is_same_v<Executor, tenet::reference::Serial>;
-
   std::vector<std::unique_ptr<tenet::DeviceBuffer<Executor>>> kept_;
   std::vector<std::unique_ptr<std::vector<float>>> own_;
 };

@@ -8,19 +8,41 @@ using tenet::Pool2dGeometry;
 
 void check_pooling(const Pool2dGeometry& g, int batch, const std::vector<float>& x) {
   CAPTURE(g.channels, g.height, g.width, g.kernel, g.stride, g.padding, batch);
+  const long inputs = long{1} * g.height * g.width, results = long{1} * g.out_height() * g.out_width();
   const auto dy = random_floats(batch * g.result_size(), 2);
   std::vector<float> y(dy.size());
   tenet::reference::Serial serial;
   run_max_pool2d(serial, g, batch, x.data(), y.data());
-  check_agreement(batch * g.result_size(), 0,
-                  [&](auto& place, float* to) { run_max_pool2d(place.executor, g, batch, place.in(x), to); });
-  check_agreement(batch * g.input_size(), 1e-6, [&](auto& place, float* to) {
-    run_max_pool2d_gradient(place.executor, g, batch, place.in(x), place.in(y), place.in(dy), to);
+  // run(executor, order…, given, to): for the reference `order` is empty, its channels come first.
+  const auto check = [&](long size, long positions, double tolerance, auto run) {
+    check_agreement(size, tolerance, [&](auto& place, float* to) {
+      if constexpr (std::remove_reference_t<decltype(place)>::is_reference) {
+        std::vector<float> result(static_cast<std::size_t>(size));
+        run(
+            place, [&](const std::vector<float>& numbers, long) { return place.in(numbers); }, result.data());
+        result = channels_last(result, g.channels, positions);
+        std::copy(result.begin(), result.end(), to);
+      } else {
+        const auto turned = [&](const std::vector<float>& numbers, long of) {
+          return place.keep(channels_last(numbers, g.channels, of));
+        };
+        run(place, turned, to, tenet::ChannelsLast{});
+      }
+    });
+  };
+  check(batch * g.result_size(), results, 0, [&](auto& place, auto in, float* to, auto... order) {
+    run_max_pool2d(place.executor, order..., g, batch, in(x, inputs), to);
   });
-  check_agreement(batch * g.result_size(), g.kernel > 100 ? 1e-4 : 2e-6,
-                  [&](auto& place, float* to) { run_avg_pool2d(place.executor, g, batch, place.in(x), to); });
-  check_agreement(batch * g.input_size(), 2e-6,
-                  [&](auto& place, float* to) { run_avg_pool2d_gradient(place.executor, g, batch, place.in(dy), to); });
+  check(batch * g.input_size(), inputs, 1e-6, [&](auto& place, auto in, float* to, auto... order) {
+    run_max_pool2d_gradient(place.executor, order..., g, batch, in(x, inputs), in(y, results), in(dy, results), to);
+  });
+  check(batch * g.result_size(), results, g.kernel > 100 ? 1e-4 : 2e-6,
+        [&](auto& place, auto in, float* to, auto... order) {
+          run_avg_pool2d(place.executor, order..., g, batch, in(x, inputs), to);
+        });
+  check(batch * g.input_size(), inputs, 2e-6, [&](auto& place, auto in, float* to, auto... order) {
+    run_avg_pool2d_gradient(place.executor, order..., g, batch, in(dy, results), to);
+  });
 }
 
 constexpr Pool2dGeometry geometries[] = {
@@ -55,15 +77,16 @@ TEST_CASE("pooling calls its epilogue behind its kernel", "[cuda][pool2d]") {
   constexpr Pool2dGeometry g{2, 6, 8, 2, 2, 0};
   const auto x = random_floats(3 * g.input_size(), 1), y = random_floats(3 * g.result_size(), 2);
   check_epilogue(3 * g.result_size(), [&](auto& place, float* to, tenet::Epilogue epilogue) {
-    run_max_pool2d(place.executor, g, 3, place.in(x), to, epilogue);
+    run_max_pool2d(place.executor, tenet::ChannelsLast{}, g, 3, place.in(x), to, epilogue);
   });
   check_epilogue(3 * g.input_size(), [&](auto& place, float* to, tenet::Epilogue epilogue) {
-    run_max_pool2d_gradient(place.executor, g, 3, place.in(x), place.in(y), place.in(y), to, epilogue);
+    run_max_pool2d_gradient(place.executor, tenet::ChannelsLast{}, g, 3, place.in(x), place.in(y), place.in(y), to,
+                            epilogue);
   });
   check_epilogue(3 * g.result_size(), [&](auto& place, float* to, tenet::Epilogue epilogue) {
-    run_avg_pool2d(place.executor, g, 3, place.in(x), to, epilogue);
+    run_avg_pool2d(place.executor, tenet::ChannelsLast{}, g, 3, place.in(x), to, epilogue);
   });
   check_epilogue(3 * g.input_size(), [&](auto& place, float* to, tenet::Epilogue epilogue) {
-    run_avg_pool2d_gradient(place.executor, g, 3, place.in(y), to, epilogue);
+    run_avg_pool2d_gradient(place.executor, tenet::ChannelsLast{}, g, 3, place.in(y), to, epilogue);
   });
 }

@@ -12,7 +12,7 @@
 #include <tenet/device/epilogue.hpp>
 #include <type_traits>
 
-/// Convolutions: cuDNN's on a GPU.
+/// Convolutions: cuDNN's on a GPU, with channels last, as tensor cores want them.
 namespace tenet::gpu {
 
 inline void check(cudnnStatus_t status, const char* what) {
@@ -98,11 +98,11 @@ class Convolutions {
     check(cudnnCreateTensorDescriptor(&p.result), what);
     check(cudnnCreateFilterDescriptor(&p.weight), what);
     check(cudnnCreateConvolutionDescriptor(&p.convolution), what);
-    check(cudnnSetTensor4dDescriptor(p.input, CUDNN_TENSOR_NCHW, number, batch, g.channels, g.height, g.width), what);
-    check(cudnnSetTensor4dDescriptor(p.result, CUDNN_TENSOR_NCHW, number, batch, g.out_channels, g.out_height(),
+    check(cudnnSetTensor4dDescriptor(p.input, CUDNN_TENSOR_NHWC, number, batch, g.channels, g.height, g.width), what);
+    check(cudnnSetTensor4dDescriptor(p.result, CUDNN_TENSOR_NHWC, number, batch, g.out_channels, g.out_height(),
                                      g.out_width()),
           what);
-    check(cudnnSetFilter4dDescriptor(p.weight, number, CUDNN_TENSOR_NCHW, g.out_channels, g.channels, g.kernel_height,
+    check(cudnnSetFilter4dDescriptor(p.weight, number, CUDNN_TENSOR_NHWC, g.out_channels, g.channels, g.kernel_height,
                                      g.kernel_width),
           what);
     check(cudnnSetConvolution2dDescriptor(p.convolution, g.padding, g.padding, g.stride, g.stride, 1, 1,
@@ -175,9 +175,9 @@ struct ConvolutionElement {
     const int y = i * g.stride + u - g.padding, x = j * g.stride + v - g.padding;
     if (i < 0 || i >= g.out_height() || j < 0 || j >= g.out_width() || y < 0 || y >= g.height || x < 0 || x >= g.width)
       return 0;
-    const long of_input = ((long{n} * g.channels + c) * g.height + y) * g.width + x;
-    const long of_weight = ((long{o} * g.channels + c) * g.kernel_height + u) * g.kernel_width + v;
-    const long of_result = ((long{n} * g.out_channels + o) * g.out_height() + i) * g.out_width() + j;
+    const long of_input = ((long{n} * g.height + y) * g.width + x) * g.channels + c;
+    const long of_weight = ((long{o} * g.kernel_height + u) * g.kernel_width + v) * g.channels + c;
+    const long of_result = ((long{n} * g.out_height() + i) * g.out_width() + j) * g.out_channels + o;
     if constexpr (pass == Conv2dPass::result) return float{at.input[of_input]} * float{at.weight[of_weight]};
     if constexpr (pass == Conv2dPass::input_gradient) return float{at.result[of_result]} * float{at.weight[of_weight]};
     return float{at.input[of_input]} * float{at.result[of_result]};
@@ -192,13 +192,13 @@ struct ConvolutionElement {
     float sum = 0;
     const long index = element;
     if constexpr (pass == Conv2dPass::result) {
-      const int j = digit(g.out_width()), i = digit(g.out_height()), o = digit(g.out_channels);
+      const int o = digit(g.out_channels), j = digit(g.out_width()), i = digit(g.out_height());
       const auto n = static_cast<int>(element);
       for (int c = 0; c < g.channels; ++c)
         for (int u = 0; u < g.kernel_height; ++u)
           for (int v = 0; v < g.kernel_width; ++v) sum += product(n, o, i, j, c, u, v);
     } else if constexpr (pass == Conv2dPass::input_gradient) {
-      const int x = digit(g.width), y = digit(g.height), c = digit(g.channels);
+      const int c = digit(g.channels), x = digit(g.width), y = digit(g.height);
       const auto n = static_cast<int>(element);
       for (int o = 0; o < g.out_channels; ++o)
         for (int u = 0; u < g.kernel_height; ++u)
@@ -208,7 +208,7 @@ struct ConvolutionElement {
               sum += product(n, o, rows / g.stride, columns / g.stride, c, u, v);
           }
     } else {
-      const int v = digit(g.kernel_width), u = digit(g.kernel_height), c = digit(g.channels);
+      const int c = digit(g.channels), v = digit(g.kernel_width), u = digit(g.kernel_height);
       const auto o = static_cast<int>(element);
       for (int n = 0; n < batch; ++n)
         for (int i = 0; i < g.out_height(); ++i)
@@ -246,18 +246,20 @@ constexpr long scratch_conv2d_weight_gradient(const Executor*, const Conv2dGeome
 }
 
 /// result[n, o, i, j] = sum over c, u, v of weight[o, c, u, v] * input[n, c, i * stride + u - padding, j * stride + v -
-/// padding]. Number: float, or bfloat16, which tensor cores multiply; the sum is a float, and rounded once.
+/// padding], all of them with their channels last. Number: float, or bfloat16, which tensor cores multiply; the sum is
+/// a float, and rounded once.
 template <class Executor, class Number>
-void run_conv2d(Executor& executor, const Conv2dGeometry& g, int batch, const Number* input, const Number* weight,
-                Number* result, Epilogue epilogue = {}) {
+void run_conv2d(Executor& executor, ChannelsLast, const Conv2dGeometry& g, int batch, const Number* input,
+                const Number* weight, Number* result, Epilogue epilogue = {}) {
   run_convolution(executor, Conv2dPass::result, g, batch, Conv2dOperands<Number>{input, weight, nullptr}, result);
   epilogue(0, batch * g.result_size());
 }
 
 /// The gradient of `run_conv2d` by its input.
 template <class Executor, class Number>
-void run_conv2d_input_gradient(Executor& executor, const Conv2dGeometry& g, int batch, const Number* gradient_of_result,
-                               const Number* weight, Number* input_gradient, Epilogue epilogue = {}) {
+void run_conv2d_input_gradient(Executor& executor, ChannelsLast, const Conv2dGeometry& g, int batch,
+                               const Number* gradient_of_result, const Number* weight, Number* input_gradient,
+                               Epilogue epilogue = {}) {
   run_convolution(executor, Conv2dPass::input_gradient, g, batch,
                   Conv2dOperands<Number>{nullptr, weight, gradient_of_result}, input_gradient);
   epilogue(0, batch * g.input_size());
@@ -265,8 +267,8 @@ void run_conv2d_input_gradient(Executor& executor, const Conv2dGeometry& g, int 
 
 /// The gradient of `run_conv2d` by its weight, summed over the batch.
 template <class Executor, class Number>
-void run_conv2d_weight_gradient(Executor& executor, const Conv2dGeometry& g, int batch, const Number* input,
-                                const Number* gradient_of_result, Number* weight_gradient) {
+void run_conv2d_weight_gradient(Executor& executor, ChannelsLast, const Conv2dGeometry& g, int batch,
+                                const Number* input, const Number* gradient_of_result, Number* weight_gradient) {
   run_convolution(executor, Conv2dPass::weight_gradient, g, batch,
                   Conv2dOperands<Number>{input, nullptr, gradient_of_result}, weight_gradient);
 }

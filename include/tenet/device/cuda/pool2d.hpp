@@ -5,8 +5,8 @@
 #include <tenet/device/cuda/team.hpp>
 #include <tenet/device/epilogue.hpp>
 
-/// Pooling: small windows have one thread each, large ones a team. Gradients are gathered: each element of the input
-/// goes over the windows that hold it, in their order.
+/// Pooling of images with channels last: small windows have one thread each, large ones a team. Gradients are gathered:
+/// each element of the input goes over the windows that hold it, in their order.
 namespace tenet::gpu {
 
 namespace detail {
@@ -16,14 +16,16 @@ struct Span {
   int first, last;
 };
 
-/// Element `index` of [planes, height, width].
-struct PlaneElement {
-  long plane;
-  int y, x;
+/// Element `index` of [images, height, width, channels].
+struct ImageElement {
+  long image;
+  int y, x, channel;
 
-  TENET_HOST_DEVICE PlaneElement(long index, int height, int width) {
-    const Divided row = divided(index, width), of_plane = divided(row.quotient, height);
-    plane = of_plane.quotient, y = static_cast<int>(of_plane.rest), x = static_cast<int>(row.rest);
+  TENET_HOST_DEVICE ImageElement(long index, int height, int width, int channels) {
+    const Divided pixel = divided(index, channels), row = divided(pixel.quotient, width),
+                  of_image = divided(row.quotient, height);
+    image = of_image.quotient, y = static_cast<int>(of_image.rest), x = static_cast<int>(row.rest);
+    channel = static_cast<int>(pixel.rest);
   }
 };
 
@@ -35,6 +37,15 @@ struct Windows {
   explicit Windows(const Pool2dGeometry& given)
       : g(given), out_height(given.out_height()), out_width(given.out_width()) {}
 
+  TENET_HOST_DEVICE ImageElement window_at(long index) const { return {index, out_height, out_width, g.channels}; }
+  TENET_HOST_DEVICE ImageElement element_at(long index) const { return {index, g.height, g.width, g.channels}; }
+  /// The element, or the window, at (y, x) of the image and channel of another.
+  TENET_HOST_DEVICE long element(const ImageElement& of, int y, int x) const {
+    return ((of.image * g.height + y) * g.width + x) * g.channels + of.channel;
+  }
+  TENET_HOST_DEVICE long window(const ImageElement& of, int y, int x) const {
+    return ((of.image * out_height + y) * out_width + x) * g.channels + of.channel;
+  }
   /// The elements of a window, without padding.
   TENET_HOST_DEVICE Span elements(int window, int size) const {
     const int first = window * g.stride - g.padding, last = first + g.kernel;
@@ -77,25 +88,22 @@ struct Pool : Windows {
   /// A window by a team.
   template <class Members>
   TENET_HOST_DEVICE void operator()(const Members& team, long r) const {
-    const PlaneElement at(r, out_height, out_width);
+    const ImageElement at = window_at(r);
     const Span rows = elements(at.y, g.height), columns = elements(at.x, g.width);
     const int width = columns.last - columns.first, size = (rows.last - rows.first) * width;
-    const float* const from = x + (at.plane * g.height + rows.first) * g.width + columns.first;
     float value = Kind::initial;
     for (int e = team.rank(); e < size; e += Members::size)
-      value = Kind::of(value, from[static_cast<long>(e / width) * g.width + e % width]);
+      value = Kind::of(value, x[element(at, rows.first + e / width, columns.first + e % width)]);
     value = Kind::of_team(team, value, g.kernel);
     if (team.rank() == 0) y[r] = value;
   }
   /// A window by one thread.
   TENET_HOST_DEVICE void operator()(long r) const {
-    const PlaneElement at(r, out_height, out_width);
+    const ImageElement at = window_at(r);
     const Span rows = elements(at.y, g.height), columns = elements(at.x, g.width);
     float value = Kind::initial;
-    for (int v = rows.first; v < rows.last; ++v) {
-      const float* const from = x + (at.plane * g.height + v) * g.width;
-      for (int u = columns.first; u < columns.last; ++u) value = Kind::of(value, from[u]);
-    }
+    for (int v = rows.first; v < rows.last; ++v)
+      for (int u = columns.first; u < columns.last; ++u) value = Kind::of(value, x[element(at, v, u)]);
     y[r] = Kind::of_team(Alone{}, value, g.kernel);
   }
 };
@@ -123,29 +131,26 @@ struct MaxPoolGradient : Windows {
   /// NaN equals NaN here.
   static TENET_HOST_DEVICE bool same(float a, float b) { return a == b || (a != a && b != b); }
 
-  /// Whether a window that begins in `rows` and `columns` holds `value` before element (y, x).
-  TENET_HOST_DEVICE bool holds_before(const float* plane, Span rows, Span columns, int row, int column,
-                                      float value) const {
-    for (int v = rows.first; v <= row; ++v) {
-      const int end = v < row ? columns.last : column;
+  /// Whether a window that begins in `rows` and `columns` holds `value` before an element.
+  TENET_HOST_DEVICE bool holds_before(const ImageElement& at, Span rows, Span columns, float value) const {
+    for (int v = rows.first; v <= at.y; ++v) {
+      const int end = v < at.y ? columns.last : at.x;
       for (int u = columns.first; u < end; ++u)
-        if (same(plane[v * long{g.width} + u], value)) return true;
+        if (same(x[element(at, v, u)], value)) return true;
     }
     return false;
   }
 
   TENET_HOST_DEVICE void operator()(long i) const {
-    const PlaneElement at(i, g.height, g.width);
+    const ImageElement at = element_at(i);
     const Span down = holding(at.y, out_height), across = holding(at.x, out_width);
-    const float* const plane = x + at.plane * g.height * g.width;
     const float here = x[i];
     float sum = 0;
     for (int v = down.first; v < down.last; ++v)
       for (int u = across.first; u < across.last; ++u) {
-        const long window = (at.plane * out_height + v) * out_width + u;
-        if (same(here, y[window]) &&
-            !holds_before(plane, elements(v, g.height), elements(u, g.width), at.y, at.x, here))
-          sum += dy[window];
+        const long index = window(at, v, u);
+        if (same(here, y[index]) && !holds_before(at, elements(v, g.height), elements(u, g.width), here))
+          sum += dy[index];
       }
     dx[i] = sum;
   }
@@ -159,11 +164,11 @@ struct AvgPoolGradient : Windows {
       : Windows(geometry), dy(upstream), dx(gradient) {}
 
   TENET_HOST_DEVICE void operator()(long i) const {
-    const PlaneElement at(i, g.height, g.width);
+    const ImageElement at = element_at(i);
     const Span down = holding(at.y, out_height), across = holding(at.x, out_width);
     float sum = 0;
     for (int v = down.first; v < down.last; ++v)
-      for (int u = across.first; u < across.last; ++u) sum += dy[(at.plane * out_height + v) * out_width + u];
+      for (int u = across.first; u < across.last; ++u) sum += dy[window(at, v, u)];
     dx[i] = sum / static_cast<float>(g.kernel * g.kernel);
   }
 };
@@ -172,15 +177,15 @@ struct AvgPoolGradient : Windows {
 
 /// y = the largest element of each window (padding never wins); NaN if the window holds one.
 template <class Executor>
-void run_max_pool2d(Executor& executor, const Pool2dGeometry& g, int batch, const float* x, float* y,
+void run_max_pool2d(Executor& executor, ChannelsLast, const Pool2dGeometry& g, int batch, const float* x, float* y,
                     Epilogue epilogue = {}) {
   detail::run_pool<detail::Largest>(executor, g, batch, x, y, epilogue);
 }
 
 /// dx: each dy goes to the first element in row-major order, in its window, that equals y (NaN equals NaN here).
 template <class Executor>
-void run_max_pool2d_gradient(Executor& executor, const Pool2dGeometry& g, int batch, const float* x, const float* y,
-                             const float* dy, float* dx, Epilogue epilogue = {}) {
+void run_max_pool2d_gradient(Executor& executor, ChannelsLast, const Pool2dGeometry& g, int batch, const float* x,
+                             const float* y, const float* dy, float* dx, Epilogue epilogue = {}) {
   const long size = batch * g.input_size();
   for_each(executor, size, detail::MaxPoolGradient(g, x, y, dy, dx));
   epilogue(0, size);
@@ -188,15 +193,15 @@ void run_max_pool2d_gradient(Executor& executor, const Pool2dGeometry& g, int ba
 
 /// y = the sum of each window divided by kernel * kernel: padding counts as zeros.
 template <class Executor>
-void run_avg_pool2d(Executor& executor, const Pool2dGeometry& g, int batch, const float* x, float* y,
+void run_avg_pool2d(Executor& executor, ChannelsLast, const Pool2dGeometry& g, int batch, const float* x, float* y,
                     Epilogue epilogue = {}) {
   detail::run_pool<detail::Average>(executor, g, batch, x, y, epilogue);
 }
 
 /// The gradient of `run_avg_pool2d`.
 template <class Executor>
-void run_avg_pool2d_gradient(Executor& executor, const Pool2dGeometry& g, int batch, const float* dy, float* dx,
-                             Epilogue epilogue = {}) {
+void run_avg_pool2d_gradient(Executor& executor, ChannelsLast, const Pool2dGeometry& g, int batch, const float* dy,
+                             float* dx, Epilogue epilogue = {}) {
   const long size = batch * g.input_size();
   for_each(executor, size, detail::AvgPoolGradient(g, dy, dx));
   epilogue(0, size);
