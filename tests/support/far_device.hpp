@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "tenet/core/error.hpp"
 #include "tenet/device/reference.hpp"
@@ -49,7 +51,12 @@ struct Executor : tenet::reference::Serial {
     recording();
   }
 
+  void begin_range(const char* name) { ranges.push_back(std::string(depth++, ' ') + name); }
+  void end_range() { --depth; }
+
   inline static long allocations = 0;
+  std::vector<std::string> ranges;  ///< in the order of their beginnings, with a space for each that they lie in
+  std::size_t depth = 0;
   bool one_by_one = false;
   long fails_at = -1;  ///< which wait throws
   long bytes_in = 0, bytes_out = 0, waits = 0, recorded = 0, replayed = 0;

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <new>
 #include <tenet/core/worker_sum.hpp>
+#include <tenet/device/cuda/range.hpp>
 #include <tenet/device/cuda/team.hpp>
 #include <vector>
 
@@ -97,6 +98,9 @@ class HostStream {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
   static void synchronize() {}
+
+  static void begin_range(const char* name) { gpu::begin_range(name); }
+  static void end_range() { gpu::end_range(); }
 
   /// What was recorded runs again with the numbers that lie in memory then, but with all else as it was: as on a GPU.
   struct Recording {

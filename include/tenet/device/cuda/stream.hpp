@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <tenet/core/worker_sum.hpp>
+#include <tenet/device/cuda/range.hpp>
 #include <tenet/device/cuda/runtime.hpp>
 #include <utility>
 #include <vector>
@@ -135,6 +136,10 @@ class Stream {
     return made;
   }
   void wait(const Event& event) const { check(cudaStreamWaitEvent(stream_, event.get(), 0), "waiting for an event"); }
+
+  /// What is given from here on is `name` for a profiler, until `end_range`.
+  static void begin_range(const char* name) { gpu::begin_range(name); }
+  static void end_range() { gpu::end_range(); }
 
   /// The state that a library keeps for this stream, made of it when it is asked for first.
   template <class Library>
