@@ -13,9 +13,22 @@
 /// was not copied back is not here. It counts what it is asked for.
 namespace far {
 
+struct Executor;
+
+/// A moment of a clock that tests set: time_of_event(i) is that of the event that was recorded as number i.
+struct Event {
+  void record(const Executor&) { at = time_of_event(recorded++); }
+  double elapsed_seconds(const Event& end) const { return end.at - at; }
+
+  inline static std::function<double(long)> time_of_event = [](long i) { return static_cast<double>(i); };
+  inline static long recorded = 0;
+  double at = 0;
+};
+
 struct Executor : tenet::reference::Serial {
   static constexpr bool has_own_memory = true;
   using Recording = std::function<void()>;
+  using TimedEvent = far::Event;
 
   explicit Executor(int) {}
 

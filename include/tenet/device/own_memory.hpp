@@ -19,7 +19,7 @@ namespace tenet {
 /// `synchronize`. The host's memory is what the device copies to while the host goes on.
 ///
 /// It may have more: lanes (exec/lanes.hpp), `record` and `replay` of a `Recording`, `use()` before work by a thread,
-/// ranges (device/range.hpp).
+/// ranges (device/range.hpp), events that time what it runs (device/timed_event.hpp).
 template <class Executor>
 concept HasOwnMemory = requires { requires Executor::has_own_memory; };
 

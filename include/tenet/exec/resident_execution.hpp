@@ -9,6 +9,7 @@
 #include <tenet/exec/execution.hpp>
 #include <tenet/exec/lanes.hpp>
 #include <tenet/exec/step_names.hpp>
+#include <tenet/exec/timed_steps.hpp>
 
 /// Programs on a device with a memory of its own: what they work on stays there from run to run.
 namespace tenet {
@@ -94,12 +95,16 @@ class ResidentDevice : public OneDevice<Device, Kernels> {
 /// the program; `result` waits for it. If the executor has lanes, what does not depend on each other runs at once; if
 /// it can record, the steps start with one call from the second run of a batch's size on. If it has ranges, a run is in
 /// one that is named as the program is, and each step that is started or recorded by itself in one within.
+/// For a timeline each step is started by itself, one behind the other, and its time is that between two events.
 template <class Program>
 class ResidentExecution : public Execution<Program, OneSampleNever> {
   using Base = Execution<Program, OneSampleNever>;
 
  public:
   using Executor = typename Base::Executor;
+
+  static_assert(!HasTimelineRow<Executor> || HasTimedEvents<Executor>,
+                "Timeline<> of a device with a memory of its own: one that has events of its own");
 
   template <class Devices>
   explicit ResidentExecution(Devices& devices)
@@ -140,6 +145,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
       Base::give(static_cast<int>(i), inputs_[i].memory.data());
     }
     const long room = this->memory_floats();
+    naming("", [&] { timed_steps_.begin(*executor_); });
     Base::begin(batch, batch, [this](int first, int last) { give_steps(first, last, false); });
     run_all(batch, this->memory_floats() != room);
     for (std::size_t i = 0; i < static_cast<std::size_t>(Program::result_count); ++i) {
@@ -150,7 +156,11 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     is_running_ = true;
   }
   const float* result(int index) const {
-    if (std::exchange(is_running_, false)) naming("", [&] { executor_->synchronize(); });
+    if (std::exchange(is_running_, false))
+      naming("", [&] {
+        executor_->synchronize();
+        timed_steps_.add_to_row(*executor_);
+      });
     return results_[static_cast<std::size_t>(index)].data();
   }
 
@@ -193,7 +203,9 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   void run_all(int batch, bool places_are_new) {
     if constexpr (requires { executor_->runs_one_by_one(); })
       if (executor_->runs_one_by_one()) return give_steps(all_first, all_last, true);
-    if constexpr (requires { typename Executor::Recording; }) {
+    if constexpr (HasTimelineRow<Executor>) {
+      give_steps(all_first, all_last, false);
+    } else if constexpr (requires { typename Executor::Recording; }) {
       if (places_are_new || recorded_.size() > most_recordings) recorded_.clear();
       const auto found = recorded_.find(batch);
       if (found != recorded_.end()) {
@@ -217,7 +229,11 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   }
   /// One behind the other. If each is waited for before the next one starts, it is known what fails.
   void give_steps(int first, int last, bool waits) {
-    for (int s = first; s < last; ++s) give_step(*executor_, s, waits);
+    timed_steps_.restart(*executor_);
+    for (int s = first; s < last; ++s) {
+      give_step(*executor_, s, waits);
+      timed_steps_.end_step(*executor_, Program::lowered.steps[s].name, &Program::lowered.steps[s]);
+    }
   }
   void give_step(Executor& lane, int s, bool waits) {
     const auto range = range_of(s);
@@ -261,6 +277,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   ResidentArenas<Executor>* arenas_;
   std::array<Input, 4> inputs_;
   std::array<PinnedBuffer, 4> results_;
+  [[no_unique_address]] mutable TimedSteps<Executor> timed_steps_;
   std::map<int, typename RecordingOf<Executor>::type> recorded_;
   mutable bool is_running_ = false;
 };

@@ -15,6 +15,7 @@
 #include <tenet/core/worker_sum.hpp>
 #include <tenet/device/cuda/range.hpp>
 #include <tenet/device/cuda/team.hpp>
+#include <tenet/device/timed_event.hpp>
 #include <vector>
 
 /// The GPU's kernels on the processor, through Thrust: what a machine without a GPU can prove of them.
@@ -99,6 +100,8 @@ class HostStream {
   }
   static void synchronize() {}
 
+  /// What it is given has run when the call returns.
+  using TimedEvent = HostEvent;
   static void begin_range(const char* name) { gpu::begin_range(name); }
   static void end_range() { gpu::end_range(); }
 
