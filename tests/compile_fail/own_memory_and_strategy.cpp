@@ -1,6 +1,5 @@
 // A device with a memory of its own among several replicas.
-// expect: a device with a memory of its own, as Cuda<i>, trains alone, and is not recorded by Timeline: leave
-// this policy out, or take Cpu<>
+// expect: a device with a memory of its own, as Cuda<i>, trains alone: leave this policy out, or take Cpu<>
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

@@ -20,19 +20,19 @@ MemoryAccess write_of(int step, long at) { return {step, Arena::fixed, true, at,
 /// Lanes that run nothing until they are told to: each a queue of what it was given, events that have happened or not.
 class Queues {
  public:
-  using Event = std::shared_ptr<bool>;
+  using Mark = std::shared_ptr<bool>;
 
   Queues& lane(int i) {
     if (i == 0) return *this;
     while (lanes_.size() < static_cast<std::size_t>(i)) lanes_.push_back(std::make_unique<Queues>());
     return *lanes_[static_cast<std::size_t>(i - 1)];
   }
-  Event mark() {
+  Mark mark() {
     auto event = std::make_shared<bool>(false);
     give([event] { return *event = true; });
     return event;
   }
-  void wait(const Event& event) {
+  void wait(const Mark& event) {
     REQUIRE(event != nullptr);
     give([event] { return *event; });
   }

@@ -196,6 +196,41 @@ TEST_CASE("one by one steps give the same numbers", "[exec][resident_execution]"
   check_same(pair.here.weights(), pair.there.weights());
 }
 
+TEST_CASE("a run is in a range named as its program, each step that is started by itself in one within",
+          "[exec][resident_execution]") {
+  Pair pair;
+  pair.step(4);
+  far::Executor& executor = pair.there.executor();
+  const auto taken = [&](const auto& work) {
+    executor.ranges.clear();
+    work();
+    CHECK(executor.depth == 0);
+    return std::exchange(executor.ranges, {});
+  };
+  const auto expected = []<class Program>(std::type_identity<Program>) {
+    std::vector<std::string> names{Program::Definition::name};
+    for (int s = 0; s < Program::lowered.used.steps; ++s) names.push_back(" " + step_name<Program>(s));
+    return names;
+  };
+  using Training = TrainerOn<far::Device>::Training;
+  using Predicting = TrainerOn<far::Device>::Predicting;
+  const auto first = taken([&] { pair.step(3); });
+  CHECK(first == expected(std::type_identity<Training>{}));
+  CHECK(std::count(first.begin(), first.end(), " conv2d 0") == 1);
+  auto recorded = taken([&] { pair.step(3); });
+  REQUIRE(recorded.size() == first.size() + 1);
+  CHECK(recorded[1] == " recording");
+  recorded.erase(recorded.begin() + 1);  // what is recorded is started when it is replayed first
+  CHECK(recorded == first);
+  CHECK(taken([&] { pair.there.predict(pair.samples.images.data(), 2); }) ==
+        expected(std::type_identity<Predicting>{}));
+  executor.one_by_one = true;
+  CHECK(taken([&] { pair.step(3); }) == first);
+  executor.fails_at = executor.waits + 3;  // an error leaves no range open
+  CHECK_THROWS_AS(pair.there.step(pair.samples.images.data(), pair.samples.labels.data(), 3), Error);
+  CHECK(executor.depth == 0);
+}
+
 TEST_CASE("queued steps run in a device's memory, too", "[exec][resident_execution]") {
   Pair pair;
   for (int i = 0; i < 5; ++i) {

@@ -4,6 +4,8 @@
 #include <tenet/tenet.hpp>
 
 #include "../../examples/models/lenet.hpp"
+#include "../support/far_device.hpp"
+#include "tenet/exec/resident_execution.hpp"
 
 using namespace tenet;
 
@@ -83,4 +85,31 @@ TEST_CASE("steps are measured, each by itself", "[step_work]") {
     sum_of_many += many[s];
   }
   CHECK(sum_of_many > 3 * sum_of_few);  // a hundred times as many samples
+}
+
+TEST_CASE("on a device with a memory of its own steps are measured by its events", "[step_work]") {
+  using Program = Trainer<OneLayer, CrossEntropy, Sgd, Features<1000>, far::Device>::Training;
+  constexpr int steps = Program::lowered.used.steps - Program::lowered.prepared_steps;
+  static_assert(steps > 3);
+  // Of the rounds that count even steps are quick in one, odd ones in the other, which is slower; what is between
+  // rounds is not counted.
+  const auto seconds_of = [](int round, int step) {
+    return round == 0 ? 0.01 : step % 2 == round - 1 ? 1.0 : 1.0 + 2 * round;
+  };
+  constexpr long events = 3 * (steps + 1);
+  std::vector<double> times(events, 0.0);  // those that are made
+  double now = 0;
+  for (int round = 0; round < 3; ++round) {
+    times.push_back(now += 50);
+    for (int s = 0; s < steps; ++s) times.push_back(now += seconds_of(round, s));
+  }
+  far::Event::recorded = 0;
+  far::Event::time_of_event = [&](long i) { return times.at(static_cast<std::size_t>(i)); };
+  const std::vector<double> found = measured_seconds_of_steps<far::Device, Program>(4, 2);
+  CHECK(far::Event::recorded == 2 * events);
+  REQUIRE(static_cast<int>(found.size()) == Program::lowered.used.steps);
+  double quickest = 0;
+  for (int s = 0; s < steps; ++s) quickest += seconds_of(1, s);
+  for (int s = 0; s < steps; ++s)
+    CHECK(found[static_cast<std::size_t>(Program::lowered.prepared_steps + s)] == Approx(quickest / steps));
 }

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "tenet/core/error.hpp"
 #include "tenet/device/reference.hpp"
@@ -11,9 +13,22 @@
 /// was not copied back is not here. It counts what it is asked for.
 namespace far {
 
+struct Executor;
+
+/// A moment of a clock that tests set: time_of_event(i) is that of the event that was recorded as number i.
+struct Event {
+  void record(const Executor&) { at = time_of_event(recorded++); }
+  double elapsed_seconds(const Event& end) const { return end.at - at; }
+
+  inline static std::function<double(long)> time_of_event = [](long i) { return static_cast<double>(i); };
+  inline static long recorded = 0;
+  double at = 0;
+};
+
 struct Executor : tenet::reference::Serial {
   static constexpr bool has_own_memory = true;
   using Recording = std::function<void()>;
+  using TimedEvent = far::Event;
 
   explicit Executor(int) {}
 
@@ -49,7 +64,12 @@ struct Executor : tenet::reference::Serial {
     recording();
   }
 
+  void begin_range(const char* name) { ranges.push_back(std::string(depth++, ' ') + name); }
+  void end_range() { --depth; }
+
   inline static long allocations = 0;
+  std::vector<std::string> ranges;  ///< in the order of their beginnings, with a space for each that they lie in
+  std::size_t depth = 0;
   bool one_by_one = false;
   long fails_at = -1;  ///< which wait throws
   long bytes_in = 0, bytes_out = 0, waits = 0, recorded = 0, replayed = 0;

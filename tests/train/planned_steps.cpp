@@ -68,7 +68,7 @@ TEST_CASE("devices wait for the steps of others that theirs need", "[planned_ste
 TEST_CASE("a program's steps have names, passes and costs", "[planned_steps]") {
   using P = Program<TrainingProgram<networks::Residual, CrossEntropy, Sgd, Image<2, 6, 5>, CpuKernels>>;
   constexpr auto buckets = plan_buckets(P::lowered, P::slots, 64);
-  const PlannedSteps found = planned_steps<networks::Residual, P>("training", 1, buckets);
+  const PlannedSteps found = planned_steps<P>("training", 1, buckets);
   REQUIRE(static_cast<int>(found.steps.size()) == P::lowered.used.steps);
   std::vector<std::string> convolutions;
   int last = 0;

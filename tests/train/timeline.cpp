@@ -2,10 +2,12 @@
 
 #include <tenet/tenet.hpp>
 
+#include "../support/far_device.hpp"
 #include "../support/network.hpp"
 #include "../support/networks.hpp"
 #include "../support/trace.hpp"
 #include "../temporary_folder.hpp"
+#include "tenet/exec/resident_execution.hpp"
 
 using namespace tenet;
 using Catch::Matchers::Contains;
@@ -158,6 +160,43 @@ TEST_CASE("a recorded training computes the same bits", "[timeline]") {
   const long floats = Weights<WholeRows>::table.parameter_floats;
   CHECK(
       std::equal(plain.weights().parameters(), plain.weights().parameters() + floats, recorded.weights().parameters()));
+}
+
+TEST_CASE("steps of a device with a memory of its own have the times of its events", "[timeline]") {
+  // The device's clock began elsewhere, and stands still but for events: so no step is as long as the host thinks.
+  static double now;
+  now = 1e3;
+  far::Event::time_of_event = [](long) { return now += 1e-9; };
+  Learner<far::Device> plain{{.learning_rate = 0.1f, .momentum = 0.9f}, 3};
+  Learner<far::Device, Timeline<>> recorded{{.learning_rate = 0.1f, .momentum = 0.9f}, 3};
+  take_steps(plain, 4);
+  take_steps(recorded, 4);
+  CHECK(recorded.executor().recorded == 0);  // each step is started by itself
+  const long floats = Weights<WholeRows>::table.parameter_floats;
+  CHECK(
+      std::equal(plain.weights().parameters(), plain.weights().parameters() + floats, recorded.weights().parameters()));
+  const network::Samples<Recorded> samples(4);
+  recorded.predict(samples.inputs.data(), 4);
+
+  using P = Learner<far::Device, Timeline<>>::Training;
+  using Predicting = Learner<far::Device, Timeline<>>::Predicting;
+  constexpr int count = P::lowered.used.steps;
+  const TimelineReport report = recorded.timeline();
+  const std::vector<Span>& spans = report.rows().at(0).spans;
+  REQUIRE(static_cast<int>(spans.size()) == 4 * (count + 1) + Predicting::lowered.used.steps);
+  for (int t = 0; t < 4; ++t) {
+    const Span* const of_step = spans.data() + t * (count + 1);
+    const Span& training = of_step[count];
+    CHECK(training.kind == SpanKind::training_step);
+    for (int s = 0; s < count; ++s) {
+      CHECK(of_step[s].subject == &P::lowered.steps[s]);
+      CHECK(of_step[s].end - of_step[s].begin == 1);
+      CHECK(of_step[s].begin == of_step[0].begin + s);
+      CHECK(training.begin <= of_step[s].begin);
+      CHECK(of_step[s].end <= training.end);
+    }
+  }
+  CHECK(spans.back().subject == &Predicting::lowered.steps[Predicting::lowered.used.steps - 1]);
 }
 
 TEST_CASE("the tag goes with the policies of the other axes", "[timeline]") {

@@ -161,6 +161,15 @@ class TimelineRecorder {
 template <class T>
 concept HasTimelineRow = requires(T& worker) { static_cast<TimelineRow*>(worker.timeline_row); };
 
+/// What a worker is but for its row: kernels are the same whether what they do is recorded or not.
+template <class Worker>
+[[gnu::always_inline]] inline auto& without_row(Worker& worker) {
+  if constexpr (requires { typename Worker::WithoutRow; })
+    return static_cast<typename Worker::WithoutRow&>(worker);
+  else
+    return worker;
+}
+
 /// A span from here to the end of the scope.
 class OpenSpan {
  public:

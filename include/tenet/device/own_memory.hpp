@@ -18,7 +18,8 @@ namespace tenet {
 /// Copies and zeros happen in the order of the calls, together with the kernels; what was copied out is there after
 /// `synchronize`. The host's memory is what the device copies to while the host goes on.
 ///
-/// It may have more: lanes (exec/lanes.hpp), `record` and `replay` of a `Recording`, `use()` before work by a thread.
+/// It may have more: lanes (exec/lanes.hpp), `record` and `replay` of a `Recording`, `use()` before work by a thread,
+/// ranges (device/range.hpp), events that time what it runs (device/timed_event.hpp).
 template <class Executor>
 concept HasOwnMemory = requires { requires Executor::has_own_memory; };
 

@@ -8,6 +8,7 @@ namespace tenet {
 template <class Executor>
 struct RecordedExecutor : Executor {
   using Executor::Executor;
+  using WithoutRow = Executor;
   TimelineRow* timeline_row = nullptr;
 };
 

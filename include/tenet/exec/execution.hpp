@@ -174,14 +174,7 @@ class Execution {
   void begin(int batch) { begin(batch, batch); }
   /// The same for a worker with `batch` of the samples, perhaps none, that all workers have.
   void begin(int batch, long samples_of_all) {
-    if (batch != arenas_.batch || samples_of_all != samples_of_all_) prepare(batch, samples_of_all);
-    if constexpr (HasOwnMemory<Executor>)
-      if (std::exchange(numbers_are_new_, false))
-        executor_->copy_in(numbers_there_.data(), numbers_.data(), numbers_.size() * 4);
-    if constexpr (Program::lowered.prepared_steps > 0) {
-      if (!is_prepared_) run_steps(0, Program::lowered.prepared_steps);
-      is_prepared_ = true;
-    }
+    begin(batch, samples_of_all, [this](int first, int last) { run_steps(first, last); });
   }
   void run_steps(int first, int last) {
     if constexpr (Program::is_on_part)
@@ -238,6 +231,20 @@ class Execution {
 
   /// Whether a batch of one has a program of its own.
   static constexpr bool has_one_sample() { return detail::has_one_sample<Program, OneSample>; }
+
+ protected:
+  /// `begin`, where run_prepared(first, last) runs the prepared steps.
+  template <class RunPrepared>
+  void begin(int batch, long samples_of_all, const RunPrepared& run_prepared) {
+    if (batch != arenas_.batch || samples_of_all != samples_of_all_) prepare(batch, samples_of_all);
+    if constexpr (HasOwnMemory<Executor>)
+      if (std::exchange(numbers_are_new_, false))
+        executor_->copy_in(numbers_there_.data(), numbers_.data(), numbers_.size() * 4);
+    if constexpr (Program::lowered.prepared_steps > 0) {
+      if (!is_prepared_) run_prepared(0, Program::lowered.prepared_steps);
+      is_prepared_ = true;
+    }
+  }
 
  private:
   auto& one_sample() const { return *static_cast<detail::OneSampleExecution<Program>*>(one_sample_.get()); }

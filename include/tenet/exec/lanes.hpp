@@ -68,11 +68,11 @@ const LanePlan& lanes_of() {
   return plan;
 }
 
-/// An executor with lanes, itself the first: lane(i); `mark` gives an event that has happened when all has run that the
-/// lane was given so far, and what is given behind `wait(event)` runs after it.
+/// An executor with lanes, itself the first: lane(i); `mark` gives a mark, which is reached when all has run that the
+/// lane was given so far, and what is given behind `wait(mark)` runs after it.
 template <class Executor>
 concept HasLanes = requires(Executor& executor) {
-  typename Executor::Event;
+  typename Executor::Mark;
   executor.lane(1);
   executor.wait(executor.mark());
 };
@@ -81,10 +81,10 @@ concept HasLanes = requires(Executor& executor) {
 /// what the first lane was given before, and has ended when the first lane has run what it was given.
 template <class Executor, class RunStep>
 void run_on_lanes(const LanePlan& plan, Executor& executor, const RunStep& run_step) {
-  using Event = typename Executor::Event;
-  std::vector<Event> ended(plan.lane.size());
+  using Mark = typename Executor::Mark;
+  std::vector<Mark> ended(plan.lane.size());
   std::array<std::size_t, most_lanes> next{};
-  const Event begin = executor.mark();
+  const Mark begin = executor.mark();
   for (std::size_t s = 0; s < plan.lane.size(); ++s) {
     if (plan.lane[s] == on_no_device) continue;
     const auto number = static_cast<std::size_t>(plan.lane[s]);

@@ -79,6 +79,7 @@ inline constexpr auto& trace_of<OnPartOfBatch<Definition>> = trace_of<Definition
 ///     static constexpr long memory_bound              optional: bytes a sample, see graph/recompute.hpp
 ///     static constexpr int devices                    optional: how many the steps are spread over
 ///     static constexpr bool is_on_part                optional: a part of a batch, see graph/batch_sums.hpp
+///     static constexpr Text path_of_layer(int slot)   optional: of the layer that has the slot, for names of steps
 ///
 /// Each pass is a constant of its own: trace → live nodes → graph → fusion → schedule → memory plan → steps.
 template <class Definition_>

@@ -5,8 +5,11 @@
 #include <map>
 #include <string>
 #include <tenet/core/error.hpp>
+#include <tenet/device/range.hpp>
 #include <tenet/exec/execution.hpp>
 #include <tenet/exec/lanes.hpp>
+#include <tenet/exec/step_names.hpp>
+#include <tenet/exec/timed_steps.hpp>
 
 /// Programs on a device with a memory of its own: what they work on stays there from run to run.
 namespace tenet {
@@ -90,13 +93,18 @@ class ResidentDevice : public OneDevice<Device, Kernels> {
 
 /// An `Execution` there, with the same interface: inputs are copied in, results out. `run` returns when it has started
 /// the program; `result` waits for it. If the executor has lanes, what does not depend on each other runs at once; if
-/// it can record, the steps start with one call from the second run of a batch's size on.
+/// it can record, the steps start with one call from the second run of a batch's size on. If it has ranges, a run is in
+/// one that is named as the program is, and each step that is started or recorded by itself in one within.
+/// For a timeline each step is started by itself, one behind the other, and its time is that between two events.
 template <class Program>
 class ResidentExecution : public Execution<Program, OneSampleNever> {
   using Base = Execution<Program, OneSampleNever>;
 
  public:
   using Executor = typename Base::Executor;
+
+  static_assert(!HasTimelineRow<Executor> || HasTimedEvents<Executor>,
+                "Timeline<> of a device with a memory of its own: one that has events of its own");
 
   template <class Devices>
   explicit ResidentExecution(Devices& devices)
@@ -127,6 +135,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
 
   void run(int batch) {
     if constexpr (requires { executor_->use(); }) executor_->use();  // by whatever thread it is called
+    const OpenRange range(*executor_, Program::Definition::name);
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const TensorInfo* const type = Program::input_types[i];
       if (type == nullptr || inputs_[i].host == nullptr) continue;
@@ -136,7 +145,8 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
       Base::give(static_cast<int>(i), inputs_[i].memory.data());
     }
     const long room = this->memory_floats();
-    Base::begin(batch);
+    naming("", [&] { timed_steps_.begin(*executor_); });
+    Base::begin(batch, batch, [this](int first, int last) { give_steps(first, last, false); });
     run_all(batch, this->memory_floats() != room);
     for (std::size_t i = 0; i < static_cast<std::size_t>(Program::result_count); ++i) {
       const long floats = floats_of(*Program::result_types[i], batch);
@@ -146,7 +156,11 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     is_running_ = true;
   }
   const float* result(int index) const {
-    if (std::exchange(is_running_, false)) naming("", [&] { executor_->synchronize(); });
+    if (std::exchange(is_running_, false))
+      naming("", [&] {
+        executor_->synchronize();
+        timed_steps_.add_to_row(*executor_);
+      });
     return results_[static_cast<std::size_t>(index)].data();
   }
 
@@ -179,6 +193,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     DeviceBuffer<Executor> memory;
   };
 
+  static constexpr int all_first = Program::lowered.prepared_steps, all_last = Program::lowered.used.steps;
   static constexpr std::size_t most_recordings = 8;  ///< of batches of different sizes
 
   static long floats_of(const TensorInfo& type, int batch) { return type.size() * (type.batched ? batch : 1); }
@@ -187,12 +202,17 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   /// places of what they work on.
   void run_all(int batch, bool places_are_new) {
     if constexpr (requires { executor_->runs_one_by_one(); })
-      if (executor_->runs_one_by_one()) return run_one_by_one();
-    if constexpr (requires { typename Executor::Recording; }) {
+      if (executor_->runs_one_by_one()) return give_steps(all_first, all_last, true);
+    if constexpr (HasTimelineRow<Executor>) {
+      give_steps(all_first, all_last, false);
+    } else if constexpr (requires { typename Executor::Recording; }) {
       if (places_are_new || recorded_.size() > most_recordings) recorded_.clear();
       const auto found = recorded_.find(batch);
       if (found != recorded_.end()) {
-        if (!found->second) found->second = executor_->record([this] { start(); });
+        if (!found->second) {
+          const OpenRange range(*executor_, "recording");
+          found->second = executor_->record([this] { start(); });
+        }
         return executor_->replay(found->second);
       }
       start();
@@ -202,21 +222,31 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     }
   }
   void start() {
-    const auto run_step = [this](Executor& lane, int s) {
-      naming(Program::lowered.steps[s].name, [&] { this->run_steps(lane, s, s + 1); });
-    };
     if constexpr (HasLanes<Executor>)
-      run_on_lanes(lanes_of<Program>(), *executor_, run_step);
+      run_on_lanes(lanes_of<Program>(), *executor_, [this](Executor& lane, int s) { give_step(lane, s, false); });
     else
-      for (int s = Program::lowered.prepared_steps; s < Program::lowered.used.steps; ++s) run_step(*executor_, s);
+      give_steps(all_first, all_last, false);
   }
-  /// Waits for each step before the next one: so what fails is known.
-  void run_one_by_one() {
-    for (int s = Program::lowered.prepared_steps; s < Program::lowered.used.steps; ++s)
-      naming(Program::lowered.steps[s].name, [&] {
-        this->run_steps(s, s + 1);
-        executor_->synchronize();
-      });
+  /// One behind the other. If each is waited for before the next one starts, it is known what fails.
+  void give_steps(int first, int last, bool waits) {
+    timed_steps_.restart(*executor_);
+    for (int s = first; s < last; ++s) {
+      give_step(*executor_, s, waits);
+      timed_steps_.end_step(*executor_, Program::lowered.steps[s].name, &Program::lowered.steps[s]);
+    }
+  }
+  void give_step(Executor& lane, int s, bool waits) {
+    const auto range = range_of(s);
+    naming(Program::lowered.steps[s].name, [&] {
+      this->run_steps(lane, s, s + 1);
+      if (waits) lane.synchronize();
+    });
+  }
+  OpenRange<Executor> range_of(int s) {
+    if constexpr (HasRanges<Executor>)
+      return {*executor_, step_names<Program>()[static_cast<std::size_t>(s)].c_str()};
+    else
+      return {*executor_, ""};
   }
 
   /// Calls function(); an `Error` from there says of which program and step it is ("": of any).
@@ -247,6 +277,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   ResidentArenas<Executor>* arenas_;
   std::array<Input, 4> inputs_;
   std::array<PinnedBuffer, 4> results_;
+  [[no_unique_address]] mutable TimedSteps<Executor> timed_steps_;
   std::map<int, typename RecordingOf<Executor>::type> recorded_;
   mutable bool is_running_ = false;
 };

@@ -48,14 +48,14 @@ class StepRunner {
   using Tables = StepTables<Kernels>;
 
   static void run(Executor& executor, const Arenas& arenas, const Tables& tables) {
-    if constexpr (HasTimelineRow<Executor>)
+    if constexpr (HasTimelineRow<Executor> && !HasOwnMemory<Executor>)  // those with one run steps later
       if (executor.timeline_row != nullptr) return run_recorded(executor, arenas, tables);
     for (int s = 0; s < tables.step_count; ++s) run_step(executor, arenas, tables, tables.steps[s]);
   }
 
   static void run_step(Executor& executor, const Arenas& arenas, const Tables& tables, const Step<Kernels>& step) {
     ElementArguments arguments, behind;
-    if constexpr (HasOwnMemory<Executor>) arguments.executor = behind.executor = &executor;
+    if constexpr (HasOwnMemory<Executor>) arguments.executor = behind.executor = &without_row(executor);
     if (step.kind == Kind::element) {
       const ElementRange range = prepare(tables.calls[step.region], arenas, tables, arguments);
       return run_element(executor, range, arguments);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/core/timeline.hpp>
 #include <tenet/ops/mistake.hpp>
 #include <tenet/ops/operation.hpp>
 
@@ -68,7 +69,7 @@ struct Instance {
 
   template <class Device>
   static void run(typename Device::Executor& executor, const typename Device::Arguments& arguments) {
-    Op::run(executor, arguments, Operands{}...);
+    Op::run(without_row(executor), arguments, Operands{}...);
   }
 
   /// Evaluates the wanted gradients of the operands and adds them to the operands' adjoints (ids, -1 where there is

@@ -320,8 +320,7 @@ template <class Policy, class Instead = Nothing>
 struct OwnMemoryWith : Instead {
   using Instead::Instead;
   static_assert(never<Policy>,
-                "a device with a memory of its own, as Cuda<i>, trains alone, and is not recorded by Timeline: leave "
-                "this policy out, or take Cpu<>");
+                "a device with a memory of its own, as Cuda<i>, trains alone: leave this policy out, or take Cpu<>");
 };
 template <class Policy, class Instead = Nothing>
 struct SparseTablesWith : Instead {

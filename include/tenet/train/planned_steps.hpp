@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 #include <tenet/exec/buckets.hpp>
+#include <tenet/exec/step_names.hpp>
 #include <tenet/graph/device_schedule.hpp>
-#include <tenet/nn/module.hpp>
 #include <tenet/parallel/device_turns.hpp>
 #include <vector>
 
@@ -81,8 +81,8 @@ std::string operations_of(const G& graph, const Fusion<G::count>& fusion, int he
 
 }  // namespace detail
 
-/// The steps of the program P of a network; `buckets` is a `BucketPlan`.
-template <class Net, class P, class Buckets>
+/// The steps of the program P; `buckets` is a `BucketPlan`.
+template <class P, class Buckets>
 [[gnu::noinline]] PlannedSteps planned_steps(const char* name, int replicas, const Buckets& buckets) {
   const auto& lowered = P::lowered;
   const auto& graph = P::graph;
@@ -96,13 +96,9 @@ template <class Net, class P, class Buckets>
     const auto& step = lowered.steps[s];
     const int head = P::order.head[step.number];
     PlannedStep planned;
-    planned.name = step.name;
+    planned.name = step_name<P>(s);
     planned.number = step.number;
-    planned.pass = s >= lowered.first_update && lowered.first_update < lowered.after_update ? Pass::update
-                   : head < graph.forward_count                                             ? Pass::forward
-                                                                                            : Pass::backward;
-    if (const int layer = graph.nodes[head].layer; layer >= 0 && planned.pass != Pass::update)
-      planned.name.append(" ").append(layer_path<Net>(layer).view());
+    planned.pass = is_of_update<P>(s) ? Pass::update : head < graph.forward_count ? Pass::forward : Pass::backward;
     if (is_copy(lowered, step)) {
       const RegionCall& call = lowered.calls[step.region];
       planned.operations = step.name;

@@ -290,8 +290,8 @@ struct Policies {
     constexpr bool shares_batch = BatchNorm::shares_batch;
     if constexpr (requires { requires !Strategy::is_known_inside; })
       return std::type_identity<mistake::InsideOfRank<Strategy, Instead>>{};
-    else if constexpr (has_own_memory && (!single || records))
-      return std::type_identity<mistake::OwnMemoryWith<std::conditional_t<single, Timeline, Strategy>, Instead>>{};
+    else if constexpr (has_own_memory && !single)
+      return std::type_identity<mistake::OwnMemoryWith<Strategy, Instead>>{};
     else if constexpr (records && NamedOneSample::most_flops >= 0)
       return std::type_identity<mistake::TimelineOfOneSample<NamedOneSample, Instead>>{};
     else if constexpr (!computes_alone && !Update::keeps_gradients)

@@ -25,6 +25,7 @@ struct NetworkProgram {
   using Input = Input_;
   using Context = Tracer<Kernels>;
   static constexpr const auto& slots = slot_table<Net>;
+  static constexpr Text path_of_layer(int slot) { return layer_path<Net>(slot); }
 
   /// Traces with body(context, network, trace); what is common to all programs is done here.
   template <int Nodes, int OutputsOfSlot = 2, class Body>

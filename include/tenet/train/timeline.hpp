@@ -29,14 +29,14 @@ class TimelineRecording {
   }
 
   /// Before the first step of the program P, which trains or does not.
-  template <class Net, class P, class Chosen>
+  template <class P, class Chosen>
   void add_program(const char* name, bool trains) {
     constexpr int replicas = Chosen::Strategy::replicas;
     if constexpr (Chosen::sends_buckets())
-      programs_.push_back(planned_steps<Net, P>(
+      programs_.push_back(planned_steps<P>(
           name, replicas, plan_buckets(P::lowered, P::slots, trains ? Chosen::Buckets::bucket_bytes / 4 : 1)));
     else
-      programs_.push_back(planned_steps<Net, P>(name, replicas, BucketPlan<1>{}));
+      programs_.push_back(planned_steps<P>(name, replicas, BucketPlan<1>{}));
     programs_.back().trains = trains;
     if (!trains) programs_.back().buckets.clear();
   }

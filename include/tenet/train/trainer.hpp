@@ -322,7 +322,7 @@ struct TrainerOf {
     std::shared_ptr<void>& kept = state.*member;
     if (!kept) {
       if constexpr (records)
-        state.timeline.template add_program<Net, P, Chosen>(P::Definition::name, std::is_same_v<P, Training>);
+        state.timeline.template add_program<P, Chosen>(P::Definition::name, std::is_same_v<P, Training>);
       auto made = std::make_shared<ExecutionOf<P>>(state.devices);
       made->bind(Arena::parameters, state.weights.parameters());
       if constexpr (std::is_same_v<P, Training>) made->bind(Arena::gradients, gradients_of(state, made.get()));

@@ -13,7 +13,9 @@
 #include <mutex>
 #include <new>
 #include <tenet/core/worker_sum.hpp>
+#include <tenet/device/cuda/range.hpp>
 #include <tenet/device/cuda/team.hpp>
+#include <tenet/device/timed_event.hpp>
 #include <vector>
 
 /// The GPU's kernels on the processor, through Thrust: what a machine without a GPU can prove of them.
@@ -97,6 +99,11 @@ class HostStream {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
   static void synchronize() {}
+
+  /// What it is given has run when the call returns.
+  using TimedEvent = HostEvent;
+  static void begin_range(const char* name) { gpu::begin_range(name); }
+  static void end_range() { gpu::end_range(); }
 
   /// What was recorded runs again with the numbers that lie in memory then, but with all else as it was: as on a GPU.
   struct Recording {

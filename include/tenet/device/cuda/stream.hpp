@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 #include <tenet/core/worker_sum.hpp>
+#include <tenet/device/cuda/event.hpp>
+#include <tenet/device/cuda/range.hpp>
 #include <tenet/device/cuda/runtime.hpp>
 #include <utility>
 #include <vector>
@@ -32,25 +34,6 @@ class Recording {
 
  private:
   cudaGraphExec_t graph_ = nullptr;
-};
-
-/// A moment in what a stream runs.
-class Event {
- public:
-  Event() = default;
-  explicit Event(cudaEvent_t event) : event_(event) {}
-  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
-  Event& operator=(Event&& other) noexcept {
-    std::swap(event_, other.event_);
-    return *this;
-  }
-  ~Event() {
-    if (event_ != nullptr) cudaEventDestroy(event_);
-  }
-  cudaEvent_t get() const { return event_; }
-
- private:
-  cudaEvent_t event_ = nullptr;
 };
 
 /// The executor of a GPU: what is given to it runs there one after the other, while the caller goes on. Errors of what
@@ -119,22 +102,29 @@ class Stream {
     check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_), "copying out");
   }
   /// Streams of the same device that run beside this one, which is the first: what one of them is given behind
-  /// `wait(event)` runs after what another one was given before its `mark`.
+  /// `wait(mark)` runs after what another one was given before its `mark`.
   Stream& lane(int i) {
     if (i == 0) return *this;
     while (lanes_.size() < static_cast<std::size_t>(i))
       lanes_.push_back(std::make_unique<Stream>(device_, tensor_float32_));
     return *lanes_[static_cast<std::size_t>(i - 1)];
   }
-  using Event = gpu::Event;
-  Event mark() const {
+  using Mark = gpu::Mark;
+  Mark mark() const {
     cudaEvent_t event = nullptr;
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "creating an event");
-    Event made(event);
+    Mark made(event);
     check(cudaEventRecord(event, stream_), "marking a moment");
     return made;
   }
-  void wait(const Event& event) const { check(cudaStreamWaitEvent(stream_, event.get(), 0), "waiting for an event"); }
+  void wait(const Mark& mark) const { check(cudaStreamWaitEvent(stream_, mark.get(), 0), "waiting for an event"); }
+
+  /// Events by which the GPU's time is read.
+  using TimedEvent = gpu::Event;
+
+  /// What is given from here on is `name` for a profiler, until `end_range`.
+  static void begin_range(const char* name) { gpu::begin_range(name); }
+  static void end_range() { gpu::end_range(); }
 
   /// The state that a library keeps for this stream, made of it when it is asked for first.
   template <class Library>
