@@ -272,4 +272,11 @@ TEST_CASE("a loader that reads nothing makes the same choices") {
     if (batch.index == 2) break;
   }
   check(1);
+  const Slow slow;
+  DataLoader unread{slow, {.batch_size = 2, .workers = 2}};
+  for (const Batch& batch : unread.choices(0)) {
+    if (batch.index == 3) usleep(5000);  // time for whoever would read ahead
+    if (batch.index == 10) break;
+  }
+  CHECK(*slow.reads == 0);
 }
