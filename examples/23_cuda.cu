@@ -1,6 +1,7 @@
 // The same program on the processor and on a GPU: one template argument of the trainer.
 // test: --device cpu --images 2000 --epochs 1
 #include <tenet/cuda.hpp>
+#include <tenet/data/resident.hpp>
 
 #include "common/classify.hpp"
 #include "models/lenet.hpp"
@@ -12,14 +13,12 @@ void train(Options& options) {
   const ExampleImages images = ExampleImages::load();
   Trainer<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, Device> trainer{
       {.learning_rate = options.number("learning-rate"), .momentum = 0.9f, .weight_decay = 5e-4f}};
-  // Batches in page-locked memory go to a GPU without a copy between.
-  BatchMemory memory;
-  if (std::is_same_v<Device, Cuda<0>>) memory = {gpu::allocate_page_locked, gpu::free_page_locked};
-  const FitReport fit = trainer.fit(
-      DataLoader{first(images.train, options.integer("images")),
-                 {.batch_size = options.integer("batch-size"), .shuffle = true, .workers = 1, .memory = memory}},
-      {.epochs = options.integer("epochs"), .schedule = CosineAnnealingLR{}});
-  const Evaluation test = trainer.evaluate(DataLoader{images.test, {.batch_size = 256}});
+  // On a GPU the images stay there, and steps copy in which of them they want; on the processor they are read as ever.
+  const FitReport fit =
+      trainer.fit(DataLoader{Resident{first(images.train, options.integer("images"))},
+                             {.batch_size = options.integer("batch-size"), .shuffle = true, .workers = 1}},
+                  {.epochs = options.integer("epochs"), .schedule = CosineAnnealingLR{}});
+  const Evaluation test = trainer.evaluate(DataLoader{Resident{images.test}, {.batch_size = 256}});
   report(options, "LeNet", images.name, fit, test);
 }
 

@@ -21,6 +21,8 @@ class CountingQueue : public detail::BatchQueue {
       : BatchQueue(SampleLayout{{}, DataKind::int32}, batch_size, workers, prefetch, {}) {}
   ~CountingQueue() { join(); }
 
+  using BatchQueue::choose;
+  using BatchQueue::describe;
   using BatchQueue::next;
   using BatchQueue::start;
   using BatchQueue::stop;
@@ -135,4 +137,24 @@ TEST_CASE("rethrowing keeps the type and adds to the message where it can") {
         }
       }(),
       int);
+}
+
+TEST_CASE("a queue that only chooses reads nothing, and reads again in the next epoch") {
+  const std::vector<long> order{4, 3, 2, 1, 0};
+  CountingQueue queue(2, 1, 2);
+  Batch batch;
+  queue.choose(6, order);
+  queue.describe(2, batch);
+  CHECK(batch.epoch == 6);
+  CHECK(batch.index == 2);
+  CHECK(batch.size == 1);
+  CHECK(batch.samples == order.data() + 4);
+  CHECK(batch.input == nullptr);
+  queue.stop();
+  CHECK(queue.reads == 0);
+  queue.start(7, order, 3);
+  queue.next(0, batch);
+  CHECK(static_cast<const std::int32_t*>(batch.input)[1] == 3);
+  CHECK(static_cast<const std::int32_t*>(batch.target)[1] == 7);
+  queue.stop();
 }

@@ -47,3 +47,10 @@ TEST_CASE("images that do not match their labels are refused") {
                     Contains("some images: number of pixels") && Contains("2 labels x 2, found 3"));
   CHECK_THROWS_WITH(make({0, 1, 2, 3}, {0, 3}), Contains("label 1") && Contains("0 to 2, found 3"));
 }
+
+TEST_CASE("images are there as bytes, with what each byte means") {
+  const ByteImages images = make({0, 255, 51, 102}, {2, 1}, 0.5f, 0.25f);
+  CHECK(images.bytes(1)[0] == 51);
+  CHECK(images.values()[255] == 2);
+  CHECK_THROWS_WITH(images.bytes(2), Contains("ByteImages::bytes") && Contains("found 2"));
+}

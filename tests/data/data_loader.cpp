@@ -249,3 +249,34 @@ TEST_CASE("batches live in memory which is allocated once") {
   CHECK(allocations == 2);
   CHECK(releases == 2);
 }
+
+TEST_CASE("a loader that reads nothing makes the same choices") {
+  DataLoader loader{numbers(23), {.batch_size = 5, .shuffle = true, .workers = 1, .seed = 4}};
+  const auto check = [&](long epoch) {
+    const Copy read = copy_of(loader, epoch);
+    Copy chosen;
+    for (const Batch& batch : loader.choices(epoch)) {
+      CHECK(batch.input == nullptr);
+      CHECK(batch.epoch == epoch);
+      CHECK(batch.layout == &loader.layout());
+      chosen.sizes.push_back(batch.size);
+      chosen.samples.insert(chosen.samples.end(), batch.samples, batch.samples + batch.size);
+    }
+    CHECK(chosen.sizes == read.sizes);
+    CHECK(chosen.samples == read.samples);
+  };
+  check(0);
+  check(3);
+  for (const Batch& batch : loader.choices(1)) {
+    CHECK_THROWS_WITH(loader.epoch(2), Contains("another epoch of this loader is open"));
+    if (batch.index == 2) break;
+  }
+  check(1);
+  const Slow slow;
+  DataLoader unread{slow, {.batch_size = 2, .workers = 2}};
+  for (const Batch& batch : unread.choices(0)) {
+    if (batch.index == 3) usleep(5000);  // time for whoever would read ahead
+    if (batch.index == 10) break;
+  }
+  CHECK(*slow.reads == 0);
+}

@@ -129,3 +129,11 @@ TEST_CASE("epoch seeds differ") {
   }
   CHECK(seeds.size() == 100);
 }
+
+TEST_CASE("a subset says which samples of the whole it has") {
+  const Subset part(numbers(5), 2, 5);
+  CHECK(part.dataset().size() == 5);
+  CHECK(part.index_of(1) == 3);
+  CHECK(Subset(part, std::vector<long>{2, 0}).index_of(0) == 2);
+  CHECK_THROWS_WITH(part.index_of(3), Contains("0 <= index < 3") && Contains("found 3"));
+}

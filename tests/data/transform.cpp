@@ -126,3 +126,34 @@ TEST_CASE("a random crop is a shift, checked against cutting from a padded copy"
   const Map wide(dataset, RandomCrop{20, -1});
   for (long epoch = 0; epoch < 200; ++epoch) CHECK(input_of(wide, 0, epoch).size() == before.size());
 }
+
+TEST_CASE("transforms do element by element what they do to samples") {
+  const TensorDataset dataset = images({2, 3, 4}, 40);
+  const auto check = [&](const auto& transform) {
+    const Map map(dataset, transform, 3);
+    const auto elements = transform.elements(dataset.layout());
+    for (long index = 0; index < 40; ++index) {
+      CAPTURE(index);
+      const std::vector<float> before = input_of(dataset, index), after = input_of(map, index, 5);
+      const auto below = [&](std::uint32_t element) { return before.at(element); };  // throws outside
+      Random random(map.seed_of(5), static_cast<std::uint64_t>(index));
+      std::vector<float> found;
+      if constexpr (map.draws) {
+        const auto drawn = elements.draw(random);
+        for (std::uint32_t i = 0; i < 24; ++i) found.push_back(elements(drawn, below, i));
+      } else {
+        for (std::uint32_t i = 0; i < 24; ++i) found.push_back(elements(below, i));
+      }
+      CHECK(found == after);
+    }
+  };
+  check(Normalize{{2}, {3}});
+  check(Normalize{{0, 1}, {1, 7}});
+  check(RandomFlip{0.3f});
+  check(RandomCrop{0, 9});
+  check(RandomCrop{2, 9});
+  check(RandomCrop{6, -1});
+  CHECK_THROWS_WITH((Normalize{{0, 0, 0}, {1, 1, 1}}.elements(dataset.layout())), Contains("Normalize"));
+  CHECK_THROWS_WITH(RandomFlip{}.elements(SampleLayout{{4}}), Contains("RandomFlip"));
+  CHECK_THROWS_WITH(RandomCrop{}.elements(SampleLayout{{4}}), Contains("RandomCrop"));
+}

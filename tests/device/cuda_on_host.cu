@@ -7,6 +7,7 @@
 #include "../support/networks.hpp"
 #include "random_numbers.hpp"
 #include "tenet/cuda.hpp"
+#include "tenet/data/resident.hpp"
 #include "tenet/device/cuda_on_host.hpp"
 #include "tenet/tenet.hpp"
 
@@ -75,7 +76,34 @@ void check_everywhere(float tolerance) {
   if (gpu::device_count() > 0) check_training<Cuda<0>, Case>(tolerance);
 }
 
+/// Losses of some epochs, recorded steps among them, and of an evaluation.
+template <class Device, class Data>
+std::vector<double> losses_of(const Data& data) {
+  using Lenet = Case<LeNet, Image<1, 28, 28>, CrossEntropy, Sgd>;
+  typename Lenet::template TrainerOn<Device> trainer{{.learning_rate = 0.05f}, 3};
+  DataLoader loader{data, {.batch_size = 4, .shuffle = true, .seed = 5}};
+  std::vector<double> losses;
+  FitOptions options{.epochs = 3, .progress = nullptr};
+  options.on_step = [&](long, const StepResult& result) { losses.push_back(result.loss); };
+  trainer.fit(loader, options);
+  losses.push_back(trainer.evaluate(loader).loss);
+  return losses;
+}
+
+template <class Device>
+void check_resident_data() {
+  const Map images(GeneratedImages::train(11), RandomCrop{2});
+  const std::vector<double> expected = losses_of<Device>(images), found = losses_of<Device>(Resident{images});
+  CHECK(found.size() == 10);
+  CHECK(found == expected);
+}
+
 }  // namespace
+
+TEST_CASE("data that stays on a GPU gives the losses of a loader on the host, bit for bit", "[cuda]") {
+  check_resident_data<CudaOnHost<gpu::ParallelHost>>();
+  if (gpu::device_count() > 0) check_resident_data<Cuda<0>>();
+}
 
 TEST_CASE("the programs of a GPU train a perceptron as the reference device does", "[cuda]") {
   check_everywhere<Case<networks::Towers, Features<16>, CrossEntropy, Adam>>(1e-4f);

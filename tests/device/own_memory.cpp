@@ -3,10 +3,16 @@
 #include <catch2/catch.hpp>
 
 #include "../support/far_device.hpp"
+#include "tenet/data/resident.hpp"
 #include "tenet/device/cpu.hpp"
 
 static_assert(tenet::HasOwnMemory<far::Executor> && !tenet::HasOwnMemory<tenet::cpu::Workers> &&
               !tenet::HasOwnMemory<tenet::reference::Serial>);
+
+// Data stays on devices that have a memory for it.
+using Stays = tenet::Resident<tenet::TensorDataset<>>;
+static_assert(tenet::StaysOn<Stays, far::Executor> && !tenet::StaysOn<Stays, tenet::cpu::Workers> &&
+              !tenet::StaysOn<tenet::TensorDataset<>, far::Executor>);
 
 TEST_CASE("a device's buffer is zero, and grows when it must", "[device][own_memory]") {
   far::Executor executor(0);

@@ -5,6 +5,7 @@
 
 #include "../support/far_device.hpp"
 #include "../temporary_folder.hpp"
+#include "tenet/data/resident.hpp"
 #include "tenet/tenet.hpp"
 
 using namespace tenet;
@@ -229,6 +230,61 @@ TEST_CASE("a run is in a range named as its program, each step that is started b
   executor.fails_at = executor.waits + 3;  // an error leaves no range open
   CHECK_THROWS_AS(pair.there.step(pair.samples.images.data(), pair.samples.labels.data(), 3), Error);
   CHECK(executor.depth == 0);
+}
+
+TEST_CASE("data that stays on a device trains as a loader on the host does, and is not copied by steps",
+          "[exec][resident_execution]") {
+  Pair pair;
+  const Samples many(30);
+  const Map images(TensorDataset(many.images, {1, 8, 8}, many.labels), RandomCrop{2});
+  DataLoader here{images, {.batch_size = 8, .shuffle = true, .seed = 2}};
+  DataLoader there{Resident{images}, {.batch_size = 8, .shuffle = true, .seed = 2}};
+  std::vector<float> expected, found;
+  FitOptions options{.epochs = 3, .progress = nullptr};
+  options.on_step = [&](long, const StepResult& result) { expected.push_back(result.loss); };
+  pair.here.fit(here, options);
+  long in = 0, step_bytes = 0;
+  far::Executor& executor = pair.there.executor();
+  options.on_step = [&](long, const StepResult& result) {
+    found.push_back(result.loss);
+    step_bytes = executor.bytes_in - std::exchange(in, executor.bytes_in);
+  };
+  pair.there.fit(there, options);
+  CHECK(found.size() == 12);
+  CHECK(found == expected);
+  CHECK(executor.recorded == 2);  // 8 samples, and 6 at the end of an epoch
+  const long numbers = static_cast<long>(TrainerOn<far::Device>::Training::numbers.size());
+  CHECK(step_bytes == 4 * (numbers + 2 + 6));  // a seed, and which samples
+  pair.step(12), pair.step(8);                 // from the host between
+  const Evaluation a = pair.here.evaluate(here), b = pair.there.evaluate(there);
+  CHECK(a.loss == b.loss);
+  CHECK(a.accuracy == b.accuracy);
+  CHECK(a.samples == b.samples);
+  options.on_step = {};
+  pair.here.fit(here, options), pair.there.fit(there, options);
+  check_same(pair.here.weights(), pair.there.weights());
+  pair.step(8);
+}
+
+TEST_CASE("labels of data that stays on a device are checked, and its transforms", "[exec][resident_execution]") {
+  Pair pair;
+  Samples wrong(10);
+  const auto fit = [&](const auto& dataset) {
+    pair.there.fit(DataLoader{Resident{dataset}, {.batch_size = 4}}, {.progress = nullptr});
+  };
+  const auto data = [&] { return TensorDataset(wrong.images, {1, 8, 8}, wrong.labels); };
+  CHECK_NOTHROW(fit(data()));
+  wrong.labels[7] = 3;
+  CHECK_THROWS_WITH(fit(data()), "Trainer: label of sample 7 of the data set; expected 0 to 2, found 3");
+  wrong.labels[7] = 0, wrong.labels[0] = -1;
+  CHECK_THROWS_WITH(fit(data()), "Trainer: label of sample 0 of the data set; expected 0 to 2, found -1");
+  CHECK_THROWS_WITH(pair.there.evaluate(DataLoader{Resident{data()}, {.batch_size = 4}}),
+                    "Trainer: label of sample 0 of the data set; expected 0 to 2, found -1");
+  CHECK_THROWS_WITH(fit(TensorDataset(wrong.images, {8, 8}, wrong.labels)),
+                    Catch::Matchers::Contains("the data set's inputs do not fit the network"));
+  pair.there.executor().fails_at = pair.there.executor().waits + 2;  // behind the copy
+  wrong.labels[0] = 0;
+  CHECK_THROWS_WITH(fit(data()), "training: far: running it; expected success, found an illegal address");
 }
 
 TEST_CASE("queued steps run in a device's memory, too", "[exec][resident_execution]") {

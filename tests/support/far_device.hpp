@@ -75,6 +75,18 @@ struct Executor : tenet::reference::Serial {
   long bytes_in = 0, bytes_out = 0, waits = 0, recorded = 0, replayed = 0;
 };
 
+/// The threads of a team one after the other: what `for_each_row` starts here must not bring their numbers together.
+struct Member {
+  static constexpr int size = 3;
+  int number;
+  int rank() const { return number; }
+};
+template <class Work>
+void for_each_row(Executor&, long rows, long, const Work& work) {
+  for (long row = 0; row < rows; ++row)
+    for (int rank = Member::size; rank-- > 0;) work(Member{rank}, row);
+}
+
 struct Kernels : tenet::ReferenceKernels {
   using Executor = far::Executor;
   using Kernel = void (*)(Executor&, const Arguments&);

@@ -51,3 +51,17 @@ TEST_CASE("a data set's samples have to be the network's inputs and targets", "[
   CHECK(check({{1, 2, 3}, DataKind::float32, {1}, DataKind::float32}) ==
         "Trainer: the data set's targets do not fit the network; expected int32, found float32 x 1");
 }
+
+TEST_CASE("the labels of a data set have to be classes, and a message says whose is not", "[batch_checks]") {
+  const auto check = [](TargetRange found, int classes) {
+    return message_of([&] { detail::check_labels(found, classes); });
+  };
+  CHECK(check({.least = 0, .largest = 4}, 5).empty());
+  CHECK(check({.least = 0, .largest = 4, .least_at = 3, .largest_at = 8}, 4) ==
+        "Trainer: label of sample 8 of the data set; expected 0 to 3, found 4");
+  CHECK(check({.least = -2, .largest = 9, .least_at = 3, .largest_at = 8}, 4) ==
+        "Trainer: label of sample 3 of the data set; expected 0 to 3, found -2");
+  using Scores = Features<4>;
+  CHECK_FALSE(message_of([] { detail::check_targets<BatchedInt<>, Batched<4>>(TargetRange{.largest = 4}); }).empty());
+  CHECK(message_of([] { detail::check_targets<Scores, Batched<4>>(TargetRange{.largest = 4}); }).empty());
+}

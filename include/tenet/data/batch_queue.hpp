@@ -26,8 +26,8 @@ struct Batch {
   long epoch = 0;                        ///< The epoch asked for.
   long index = 0;                        ///< Number of this batch in its epoch, from 0.
   int size = 0;                          ///< Samples in it; only an epoch's last batch may have fewer than the others.
-  const void* input = nullptr;           ///< size x input_extents, row-major, 64-byte aligned.
-  const void* target = nullptr;          ///< size x target_extents, row-major, 64-byte aligned.
+  const void* input = nullptr;           ///< size x input_extents, row-major, 64-byte aligned; null: not read.
+  const void* target = nullptr;          ///< size x target_extents, row-major, 64-byte aligned; null: not read.
   const long* samples = nullptr;         ///< The data set's index of each sample.
   const SampleLayout* layout = nullptr;  ///< What one sample looks like.
 
@@ -137,6 +137,19 @@ class BatchQueue {
     claimable_.notify_all();
   }
 
+  /// Begins an epoch over the samples `order` of which none is read.
+  void choose(long epoch, std::span<const long> order) {
+    epoch_ = epoch;
+    order_ = order;
+  }
+  /// Which samples batch `index` has.
+  void describe(long index, Batch& batch) const {
+    batch.epoch = epoch_;
+    batch.index = index;
+    batch.size = size_of(index);
+    batch.samples = order_.data() + index * batch_size_;
+  }
+
   /// Waits for batch `index`, the one after the last, whose memory is given back; throws what reading it threw.
   [[gnu::noinline]] void next(long index, Batch& batch) {
     Slot& slot = slots_[static_cast<std::size_t>(index) % slots_.size()];
@@ -153,12 +166,9 @@ class BatchQueue {
       failed_sample_ = slot.failed_sample;
       std::rethrow_exception(std::exchange(slot.error, nullptr));
     }
-    batch.epoch = epoch_;
-    batch.index = index;
-    batch.size = size_of(index);
+    describe(index, batch);
     batch.input = slot.input;
     batch.target = slot.target;
-    batch.samples = order_.data() + index * batch_size_;
   }
 
   /// Ends the epoch, finished or not; returns when no worker touches a slot any more.

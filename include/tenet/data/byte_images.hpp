@@ -47,10 +47,18 @@ class ByteImages {
   const SampleLayout& layout() const { return layout_; }
   /// Number of classes.
   int classes() const { return classes_; }
+  /// The float that each byte stands for.
+  const std::array<float, 256>& values() const { return values_; }
   /// The label of image `index`; throws `Error` if there is none.
   int label(long index) const {
     detail::check_index("ByteImages::label", index, size());
     return data_->labels[static_cast<std::size_t>(index)];
+  }
+
+  /// The bytes of image `index`; throws `Error` if there is none.
+  const unsigned char* bytes(long index) const {
+    detail::check_index("ByteImages::bytes", index, size());
+    return data_->pixels.data() + static_cast<std::size_t>(index) * image_size_;
   }
 
   /// Converts image `index`; throws `Error` if there is none.

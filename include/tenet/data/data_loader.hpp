@@ -85,7 +85,11 @@ class DataLoader : private detail::BatchQueue {
 
   /// Begins epoch `number`, which fixes order and augmentation together with the seeds, and starts the workers; throws
   /// `Error` while another epoch is open.
-  Epoch epoch(long number) { return Epoch(*this, number); }
+  Epoch epoch(long number) { return Epoch(*this, number, true); }
+
+  /// The same epoch for whoever makes the batches elsewhere (`Resident`): no sample is read, batches only say which
+  /// samples they have.
+  Epoch choices(long number) { return Epoch(*this, number, false); }
 
  private:
   [[gnu::noinline]] DataLoader(Data dataset, Order* sampler, const DataLoaderOptions& options)
@@ -190,22 +194,27 @@ class DataLoader<Data, Order>::Epoch {
 
  private:
   friend DataLoader;
-  [[gnu::noinline]] Epoch(DataLoader& loader, long number) : loader_(&loader) {
+  [[gnu::noinline]] Epoch(DataLoader& loader, long number, bool reads) : loader_(&loader), reads_(reads) {
     if (loader.open_) throw Error("DataLoader::epoch: another epoch of this loader is open; expected it to have ended");
     loader.sampler_.order(number, loader.order_);
     for (long index : loader.order_)
       detail::check_index("DataLoader: sampler", index, static_cast<long>(loader.dataset_.size()));
     batch_.layout = &loader.layout_;
-    loader.start(number, loader.order_, loader.batches_);
+    if (reads)
+      loader.start(number, loader.order_, loader.batches_);
+    else
+      loader.choose(number, loader.order_);
     loader.open_ = true;
   }
 
   // next_ counts the batches asked for; one more than there are means the end.
   void advance() {
-    if (next_++ < loader_->batches_) loader_->next(next_ - 1, batch_);
+    if (next_++ >= loader_->batches_) return;
+    reads_ ? loader_->next(next_ - 1, batch_) : loader_->describe(next_ - 1, batch_);
   }
 
   DataLoader* loader_;
+  bool reads_;
   Batch batch_;
   long next_ = 0;
 };

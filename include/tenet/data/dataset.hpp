@@ -65,6 +65,12 @@ struct SampleLayout {
   }
 };
 
+/// The least and the largest of a data set's integer targets, and the numbers of samples that have them.
+struct TargetRange {
+  std::int32_t least = 0, largest = 0;
+  long least_at = 0, largest_at = 0;
+};
+
 /// A data set whose samples have numbers ("map-style"): `read` writes sample `index`, 0 <= index < size(), to memory of
 /// the caller.
 ///
@@ -122,6 +128,10 @@ inline void check_index(const char* where, long index, long size) {
   fail("TensorDataset", "number of target elements", std::to_string(samples) + " samples x " + std::to_string(each),
        std::to_string(found));
 }
+
+// Whether a data set must be the last of those that wrap each other: around it, what it does would not be seen.
+template <class D>
+concept Outermost = requires { requires D::is_outermost; };
 
 template <class D>
 inline constexpr int map_depth = 0;
@@ -192,6 +202,8 @@ class TensorDataset {
 /// Some samples of a data set: a range, or those of a list in its order.
 template <Dataset D>
 class Subset : public detail::ElementsOf<D> {
+  static_assert(!detail::Outermost<D>, "Subset: Resident is the outermost data set: Resident{Subset{dataset, ...}}");
+
  public:
   /// Samples `begin` to `end - 1`; `Subset(dataset, 0, n)` are the first n. Throws `Error` if the range does not fit.
   Subset(D dataset, long begin, long end) : dataset_(std::move(dataset)), begin_(begin), size_(end - begin) {
@@ -216,14 +228,19 @@ class Subset : public detail::ElementsOf<D> {
   long size() const { return size_; }
   /// The layout of the whole data set.
   const SampleLayout& layout() const { return dataset_.layout(); }
+  /// The whole data set.
+  const D& dataset() const { return dataset_; }
+  /// The number of sample `index` there; throws `Error` if the subset has none.
+  long index_of(long index) const {
+    detail::check_index("Subset", index, size_);
+    return indices_ ? (*indices_)[static_cast<std::size_t>(index)] : begin_ + index;
+  }
 
   /// Reads sample `index` of the subset; throws `Error` if there is none.
   void read(long index, void* input, void* target) const { read(index, 0, input, target); }
   /// The same, as it is in `epoch`.
   void read(long index, long epoch, void* input, void* target) const {
-    detail::check_index("Subset::read", index, size_);
-    read_sample(dataset_, indices_ ? (*indices_)[static_cast<std::size_t>(index)] : begin_ + index, epoch, input,
-                target);
+    read_sample(dataset_, index_of(index), epoch, input, target);
   }
 
  private:

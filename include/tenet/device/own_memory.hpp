@@ -23,6 +23,17 @@ namespace tenet {
 template <class Executor>
 concept HasOwnMemory = requires { requires Executor::has_own_memory; };
 
+/// Data that stays in a device's memory, where the device makes batches of it: what `data.on(executor)` gives has
+///
+///     long words(int batch);   void describe(long epoch, std::span<const long> samples, std::uint32_t* words);
+///     void make(Executor&, const std::uint32_t* words, int batch, void* inputs, void* targets);
+///
+/// `describe` writes the words that a batch is made of, on the host; `make` starts what makes it, with the words and
+/// the result in the device's memory.
+template <class Data, class Executor>
+concept StaysOn =
+    HasOwnMemory<Executor> && requires(const Data& data, Executor& executor) { data.on(executor).words(1); };
+
 /// Floats in the memory of a device. `Buffer` with its executor named: that of the host, or of the device.
 template <class Executor>
 class DeviceBuffer {

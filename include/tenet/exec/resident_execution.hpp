@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <tenet/core/error.hpp>
 #include <tenet/device/range.hpp>
@@ -10,6 +11,7 @@
 #include <tenet/exec/lanes.hpp>
 #include <tenet/exec/step_names.hpp>
 #include <tenet/exec/timed_steps.hpp>
+#include <vector>
 
 /// Programs on a device with a memory of its own: what they work on stays there from run to run.
 namespace tenet {
@@ -127,6 +129,23 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     Base::bind(arena, arenas_->place(arena, host, floats));
   }
   void give(int index, const void* input) { inputs_[static_cast<std::size_t>(index)].host = input; }
+  /// The inputs of the next run are made there, of data that stays there (`StaysOn`): what is copied in is which
+  /// samples they are.
+  template <class Data>
+  void give_made(const Data& data, long epoch, std::span<const long> samples) {
+    if constexpr (requires { executor_->use(); }) executor_->use();
+    const int batch = static_cast<int>(samples.size());
+    const long count = data.words(batch);
+    words_.resize(static_cast<std::size_t>(count));
+    data.describe(epoch, samples, words_.data());
+    words_there_.grow(*executor_, count, "which samples a batch has");
+    executor_->copy_in(words_there_.data(), words_.data(), count * 4);
+    naming("making a batch", [&] {
+      data.make(*executor_, reinterpret_cast<const std::uint32_t*>(words_there_.data()), batch, input(0, batch),
+                input(1, batch));
+    });
+    inputs_[0].host = inputs_[1].host = nullptr;
+  }
   void use_weights(std::uint64_t version) {
     arenas_->bring_in(version);
     Base::use_weights(version);
@@ -137,12 +156,9 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     if constexpr (requires { executor_->use(); }) executor_->use();  // by whatever thread it is called
     const OpenRange range(*executor_, Program::Definition::name);
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      const TensorInfo* const type = Program::input_types[i];
-      if (type == nullptr || inputs_[i].host == nullptr) continue;
-      const long floats = floats_of(*type, batch);
-      inputs_[i].memory.grow(*executor_, floats, "a batch of inputs");
-      executor_->copy_in(inputs_[i].memory.data(), inputs_[i].host, floats * 4);
-      Base::give(static_cast<int>(i), inputs_[i].memory.data());
+      if (inputs_[i].host == nullptr) continue;
+      if (float* const there = input(i, batch))
+        executor_->copy_in(there, inputs_[i].host, floats_of(*Program::input_types[i], batch) * 4);
     }
     const long room = this->memory_floats();
     naming("", [&] { timed_steps_.begin(*executor_); });
@@ -196,6 +212,14 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   static constexpr int all_first = Program::lowered.prepared_steps, all_last = Program::lowered.used.steps;
   static constexpr std::size_t most_recordings = 8;  ///< of batches of different sizes
 
+  /// Where the program reads an input of a batch of this size; null if it reads none of this number.
+  float* input(std::size_t i, int batch) {
+    const TensorInfo* const type = Program::input_types[i];
+    if (type == nullptr) return nullptr;
+    inputs_[i].memory.grow(*executor_, floats_of(*type, batch), "a batch of inputs");
+    Base::give(static_cast<int>(i), inputs_[i].memory.data());
+    return inputs_[i].memory.data();
+  }
   static long floats_of(const TensorInfo& type, int batch) { return type.size() * (type.batched ? batch : 1); }
 
   /// The first run of a size chooses algorithms, which takes a while and may not be recorded. Recorded steps hold the
@@ -276,6 +300,8 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   Executor* executor_;
   ResidentArenas<Executor>* arenas_;
   std::array<Input, 4> inputs_;
+  std::vector<std::uint32_t> words_;  // of a batch that is made there
+  DeviceBuffer<Executor> words_there_;
   std::array<PinnedBuffer, 4> results_;
   [[no_unique_address]] mutable TimedSteps<Executor> timed_steps_;
   std::map<int, typename RecordingOf<Executor>::type> recorded_;

@@ -24,12 +24,27 @@ inline void check_labels(const std::int32_t* labels, long batch, long labels_of_
     if (labels[i] < 0 || labels[i] >= classes) fail_label(i / labels_of_sample, classes, labels[i]);
 }
 
+/// The same for a whole data set, of which the range of its labels is known.
+inline void check_labels(const TargetRange& found, int classes) {
+  const bool low = found.least < 0;
+  if (!low && found.largest < classes) return;
+  fail("Trainer", "label of sample " + std::to_string(low ? found.least_at : found.largest_at) + " of the data set",
+       "0 to " + std::to_string(classes - 1), std::to_string(low ? found.least : found.largest));
+}
+
 /// A batch's targets; where they are integers they are labels.
 template <class Target, class Output>
 void check_targets(const typename Target::Element* targets, int batch) {
   if (batch <= 0) fail_batch(batch);
   if constexpr (std::is_same_v<typename Target::Element, std::int32_t>)
     check_labels(targets, batch, Target::size, Output::info.extents[Output::rank - 1]);
+}
+
+/// Those of a data set that stays on a device.
+template <class Target, class Output>
+void check_targets(const TargetRange& found) {
+  if constexpr (std::is_same_v<typename Target::Element, std::int32_t>)
+    check_labels(found, Output::info.extents[Output::rank - 1]);
 }
 
 /// A data set's samples must be a network's inputs and targets.

@@ -145,11 +145,10 @@ struct TrainerOf {
       const auto begin = std::chrono::steady_clock::now();
       EpochReport done{epoch + 1, 0, 0, 0, 0};
       waiting.begin();
-      for (const Batch& batch : loader.epoch(epoch)) {
+      for (const Batch& batch : batches_of(loader, epoch)) {
         waiting.end();
         state_->factor = options.schedule ? options.schedule({step, options.epochs * loader.size(), epoch}) : 1.0f;
-        const StepResult result = this->step(static_cast<const InputElement*>(batch.input),
-                                             static_cast<const TargetElement*>(batch.target), batch.size);
+        const StepResult result = step_of(loader, batch);
         done.loss += result.loss * batch.size;
         done.accuracy += result.accuracy * batch.size;
         done.samples += batch.size;
@@ -184,11 +183,9 @@ struct TrainerOf {
     auto& execution = prepared<Evaluating>(state(), &State::evaluating);
     RepeatedSpan waiting(state_->devices.executor(), {.name = "a batch", .kind = SpanKind::wait});
     waiting.begin();
-    for (const Batch& batch : loader.epoch(0)) {
+    for (const Batch& batch : batches_of(loader, 0)) {
       waiting.end();
-      const auto* const targets = static_cast<const TargetElement*>(batch.target);
-      detail::check_targets<Target, Output>(targets, batch.size);
-      give(execution, batch.input, targets);
+      give(execution, loader, batch);
       execution.run(batch.size);
       const StepResult result = result_of(execution);
       total.loss += static_cast<double>(result.loss) * batch.size;
@@ -281,6 +278,10 @@ struct TrainerOf {
   static StepResult run_step(State& state, const Optimizer& optimizer, const InputElement* inputs,
                              const TargetElement* targets, int batch) {
     auto& execution = prepared<Training>(state, &State::training);
+    give(execution, inputs, targets);
+    return run_given(state, optimizer, execution, batch);
+  }
+  static StepResult run_given(State& state, const Optimizer& optimizer, ExecutionOf<Training>& execution, int batch) {
     state.weights.count_step();
     const auto span = open_span(
         state.devices.executor(),
@@ -288,10 +289,45 @@ struct TrainerOf {
     const auto scalars = optimizer.scalars(state.weights.steps());
     execution.set_scalars(scalars.data(),
                           state.seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(state.weights.steps()));
-    give(execution, inputs, targets);
     execution.run(batch);
     if constexpr (has_own_memory) state.devices.arenas().has_changed(state.weights.version());
     return result_of(execution);
+  }
+
+  /// Whether a loader's data stays in the memory of this trainer's device, which then makes the batches.
+  template <class Loader>
+  static constexpr bool stays_there =
+      StaysOn<std::remove_cvref_t<decltype(std::declval<Loader&>().dataset())>, typename Kernels::Executor>;
+  template <class Loader>
+  static decltype(auto) batches_of(Loader& loader, long epoch) {
+    if constexpr (stays_there<Loader>)
+      return loader.choices(epoch);
+    else
+      return loader.epoch(epoch);
+  }
+  template <class Loader>
+  StepResult step_of(Loader& loader, const Batch& batch) {
+    if constexpr (stays_there<Loader>) {
+      State& state = state_after_queue();
+      auto& execution = prepared<Training>(state, &State::training);
+      give(execution, loader, batch);
+      return run_given(state, optimizer_now(), execution, batch.size);
+    } else {
+      return step(static_cast<const InputElement*>(batch.input), static_cast<const TargetElement*>(batch.target),
+                  batch.size);
+    }
+  }
+  template <class Running, class Loader>
+  void give(Running& execution, Loader& loader, const Batch& batch) {
+    if constexpr (stays_there<Loader>) {
+      const auto& data = loader.dataset().on(state_->devices.executor());
+      detail::check_targets<Target, Output>(data.targets());
+      execution.give_made(data, batch.epoch, std::span(batch.samples, static_cast<std::size_t>(batch.size)));
+    } else {
+      const auto* const targets = static_cast<const TargetElement*>(batch.target);
+      detail::check_targets<Target, Output>(targets, batch.size);
+      give(execution, batch.input, targets);
+    }
   }
 
   /// A step on the queue's thread.
