@@ -5,8 +5,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "kernels.hpp"
 #include "../serve.hpp"
+#include "kernels.hpp"
 
 using dnnl::memory;
 

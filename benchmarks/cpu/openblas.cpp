@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "kernels.hpp"
 #include "../serve.hpp"
+#include "kernels.hpp"
 
 int main() {
   struct Data {

@@ -3,8 +3,8 @@
 #include <tenet/device/cpu.hpp>
 #include <utility>
 
-#include "kernels.hpp"
 #include "../serve.hpp"
+#include "kernels.hpp"
 
 using namespace tenet;
 

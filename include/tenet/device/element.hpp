@@ -14,13 +14,12 @@ namespace tenet {
 struct ElementArguments {
   struct Input {
     const float* data;
-    long inner;  ///< element i reads data[(i / inner) % count]; count 0: data[i]
+    long inner;  ///< element i reads data[(i / inner) % count]; count 0: data[i]; others if `Wiring` calls it turned
     long count;
-    bool turned;  ///< see `Access`
   };
   /// An operand that a region reads as `access` says.
   static Input bind(const float* data, const Access& access, long batch) {
-    return {data, access.inner, access.full ? 0 : access.count * (access.batched ? batch : 1), access.turned};
+    return {data, access.inner, access.full ? 0 : access.count * (access.batched ? batch : 1)};
   }
 
   Input inputs[max_region_inputs];

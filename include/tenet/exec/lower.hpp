@@ -56,7 +56,7 @@ struct RegionProgram {
     signature = static_cast<unsigned>(role) * 31u + static_cast<unsigned>(wiring.operations);
     for (int i = 0; i < wiring.operations; ++i)
       for (const signed char source : wiring.source[i]) signature = signature * 37u + static_cast<unsigned>(source);
-    signature = signature * 41u + wiring.narrow_inputs * 5u + wiring.narrow_outputs;
+    signature = signature * 41u + wiring.narrow_inputs * 5u + wiring.narrow_outputs + wiring.turned_inputs * 7u;
     for (int i = 0; i < wiring.inputs; ++i) signature = signature * 3u + wiring.uniform[i];
   }
   friend constexpr bool operator==(const RegionProgram& a, const RegionProgram& b) {
@@ -131,6 +131,7 @@ struct LoweringPass {
     wiring.uniform[k] = how.uniform();
     if (place.dtype == DType::bfloat16)
       wiring.narrow_inputs = static_cast<unsigned short>(wiring.narrow_inputs | 1 << k);
+    if (how.turned) wiring.turned_inputs = static_cast<unsigned short>(wiring.turned_inputs | 1 << k);
     call.block = greatest_common_divisor(how.block(), call.block);
     return k;
   }

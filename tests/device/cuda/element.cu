@@ -145,3 +145,35 @@ TEST_CASE("the code of a wiring says all of it", "[cuda][element]") {
   }();
   CHECK(gpu::detail::CodeOf<largest>::decoded() == largest);
 }
+
+TEST_CASE("a region on a GPU turns images", "[cuda][element]") {
+  constexpr Wiring copy = [] {
+    Wiring made;
+    made.inputs = made.outputs = 1;
+    made.output[0] = -1;
+    made.turned_inputs = 1;
+    return made;
+  }();
+  for (const auto& [images, channels, positions] :
+       {std::array{1L, 2L, 3L}, {5L, 7L, 12L}, {3L, 64L, 49L}, {40L, 33L, 65L}}) {
+    CAPTURE(images, channels, positions);
+    const auto numbers = random_floats(images * channels * positions, 1);
+    const long size = static_cast<long>(numbers.size());
+    const auto turned = channels_last(numbers, channels, positions);
+    for (const bool back : {false, true})
+      check_agreement(size, 0, [&]<class Place>(Place& place, float* to) {
+        if constexpr (Place::is_reference) {
+          std::copy_n((back ? numbers : turned).begin(), size, to);
+        } else {
+          const Access access = Planes{channels, positions}.turned(!back);
+          ElementArguments arguments{};
+          arguments.executor = &place.executor;
+          arguments.inputs[0] = ElementArguments::bind(place.in(back ? turned : numbers), access, images);
+          arguments.outputs[0] = to;
+          arguments.total = size;
+          arguments.block = access.block();
+          run_element(place.executor, KernelsAt<Place>::template element_range<Role::store, copy>, arguments);
+        }
+      });
+  }
+}

@@ -33,6 +33,7 @@ struct WiringCode {
     for (int k = 0; k < max_region_outputs; ++k) w.output[k] = number(4 + k);
     w.narrow_inputs = static_cast<unsigned short>(byte(8) | byte(9) << 8);
     for (int k = 0; k < max_region_inputs; ++k) w.uniform[k] = (byte(10 + k / 8) >> k % 8 & 1) != 0;
+    w.turned_inputs = static_cast<unsigned short>(byte(12) | byte(13) << 8);
     for (int i = 0; i < w.operations; ++i)
       for (int k = 0; k < 4; ++k) w.source[i][k] = number(16 + 4 * i + k);
     return w;
@@ -46,6 +47,7 @@ constexpr unsigned long code_word(const Wiring& w, int at) {
   put(0, w.operations), put(1, w.inputs), put(2, w.outputs), put(3, w.narrow_outputs);
   for (int k = 0; k < max_region_outputs; ++k) put(4 + k, w.output[k]);
   put(8, w.narrow_inputs & 0xff), put(9, w.narrow_inputs >> 8);
+  put(12, w.turned_inputs & 0xff), put(13, w.turned_inputs >> 8);
   for (int k = 0; k < max_region_inputs; ++k) put(10 + k / 8, bytes[10 + k / 8] | w.uniform[k] << k % 8);
   for (int i = 0; i < w.operations; ++i)
     for (int k = 0; k < 4; ++k) put(16 + 4 * i + k, w.source[i][k]);
@@ -73,16 +75,19 @@ struct Region {
   static constexpr int operations = Code::decoded().operations, inputs = Code::decoded().inputs,
                        outputs = Code::decoded().outputs;
   static constexpr bool input_is_narrow(int k) { return Code::decoded().input_is_narrow(k); }
+  static constexpr bool input_is_turned(int k) { return Code::decoded().input_is_turned(k); }
   static constexpr bool output_is_narrow(int k) { return Code::decoded().output_is_narrow(k); }
 
   ElementArguments arguments;
 
   /// Where element i of the region reads an input.
+  template <bool turned>
   TENET_HOST_DEVICE static long index(const ElementArguments::Input& input, long i) {
-    if (input.count == 0) return i;
-    if (!input.turned) return divided(divided(i, input.inner).quotient, input.count).rest;
-    const Divided matrix = divided(i, input.count), at = divided(matrix.rest, input.inner);
-    return i - matrix.rest + at.rest * divided(input.count, input.inner).quotient + at.quotient;
+    if constexpr (turned) {
+      const Divided matrix = divided(i, input.count), at = divided(matrix.rest, input.inner);
+      return i - matrix.rest + at.rest * divided(input.count, input.inner).quotient + at.quotient;
+    }
+    return input.count == 0 ? i : divided(divided(i, input.inner).quotient, input.count).rest;
   }
   template <bool narrow>
   TENET_HOST_DEVICE static float read(const float* data, long i) {
@@ -109,8 +114,9 @@ struct Region {
   /// What a sum takes of element i.
   TENET_HOST_DEVICE float summand(long i) const {
     float given[inputs > 0 ? inputs : 1], values[operations + 1];
-    unrolled<inputs>(
-        [&](auto k) { given[k] = read<input_is_narrow(k)>(arguments.inputs[k].data, index(arguments.inputs[k], i)); });
+    unrolled<inputs>([&](auto k) {
+      given[k] = read<input_is_narrow(k)>(arguments.inputs[k].data, index<input_is_turned(k)>(arguments.inputs[k], i));
+    });
     evaluate(given, values);
     return output<0>(given, values);
   }
@@ -139,12 +145,13 @@ struct StoreFour : Region<Code, functions...> {
     constexpr bool narrow = Base::input_is_narrow(k);
     using Number = std::conditional_t<narrow, bfloat16, float>;
     const ElementArguments::Input& input = arguments.inputs[k];
+    const auto index = [&](long i) { return Base::template index<Base::input_is_turned(k)>(input, i); };
     if (!in_fours) {
       for (int j = 0; j < 4; ++j)
-        four[j] = j < count ? Base::template read<narrow>(input.data, Base::index(input, first + j)) : 0.0f;
+        four[j] = j < count ? Base::template read<narrow>(input.data, index(first + j)) : 0.0f;
       return;
     }
-    const long at = Base::index(input, first);
+    const long at = index(first);
     if (Code::decoded().uniform[k] && input.count != 0) {
       const float number = Base::template read<narrow>(input.data, at);
       for (int j = 0; j < 4; ++j) four[j] = number;

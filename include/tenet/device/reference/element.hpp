@@ -12,8 +12,8 @@ inline float read(const float* data, long i, bool narrow) {
   return narrow ? static_cast<float>(reinterpret_cast<const bfloat16*>(data)[i]) : data[i];
 }
 /// Which element of an input is read by element i of a region.
-inline long element(const ElementArguments::Input& input, long i) {
-  if (!input.turned) return input.count != 0 ? i / input.inner % input.count : i;
+inline long element(const ElementArguments::Input& input, long i, bool turned) {
+  if (!turned) return input.count != 0 ? i / input.inner % input.count : i;
   const long matrix = i / input.count, row = i % input.count / input.inner, column = i % input.inner;
   return matrix * input.count + column * (input.count / input.inner) + row;
 }
@@ -35,7 +35,7 @@ void element_range(const ElementArguments& arguments, long first, long last, lon
       float inputs[wiring.inputs > 0 ? wiring.inputs : 1]{}, values[sizeof...(functions) + 1]{};
       for (int k = 0; k < wiring.inputs; ++k) {
         const ElementArguments::Input& input = arguments.inputs[k];
-        inputs[k] = detail::read(input.data, detail::element(input, at), wiring.input_is_narrow(k));
+        inputs[k] = detail::read(input.data, detail::element(input, at, wiring.input_is_turned(k)), wiring.input_is_narrow(k));
       }
       tenet::detail::evaluate_region<wiring, functions...>(inputs, values);
       for (int k = 0; k < wiring.outputs; ++k) {
