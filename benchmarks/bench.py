@@ -5,6 +5,7 @@ import argparse
 import pathlib
 import subprocess
 import sys
+from collections.abc import Callable
 
 from harness import BUILD, build
 from servers import Competitor
@@ -28,6 +29,7 @@ class Bench:
         self.data.mkdir(parents=True, exist_ok=True)
         self.rows: list[PeakRow] = []
         self.built: dict[str, bool] = {}
+        self.failed: list[str] = []
 
     def wanted(self, name: str) -> bool:
         return not self.options.only or any(text.lower() in name.lower() for text in self.options.only)
@@ -62,3 +64,18 @@ class Bench:
                 raise RuntimeError(f"{each.name} computes {found[:3]}…, {competitors[0].name} {expected[:3]}… "
                                    f"(relative error {error:.1e}, tolerated {tolerance:.0e})")
         return expected
+
+    def run_all(self, tasks: list[tuple[str, Callable[[], None]]]) -> None:
+        """Where one fails the others go on."""
+        for name, task in tasks:
+            try:
+                task()
+            except (RuntimeError, OSError, subprocess.CalledProcessError) as failure:
+                self.failed.append(f"{name}: {failure}")
+                self.say("FAILED: " + self.failed[-1])
+
+    def finish(self, status: int) -> int:
+        """Says once more what has failed; the exit status, `status` if nothing has."""
+        for failure in self.failed:
+            print("FAILED:", failure)
+        return 1 if self.failed else status

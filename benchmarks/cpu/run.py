@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 
@@ -36,18 +35,9 @@ def main() -> int:
     tasks += [("speedup", lambda: network_rows.speedup(bench)), ("kernels", lambda: kernel_rows.run(bench))]
     tasks += [(part.__name__, lambda part=part: part(bench)) for part in
               (program_rows.memory, program_rows.start, program_rows.size, program_rows.accuracy)]
-    failed = []
-    for name, task in tasks:
-        try:
-            task()
-        except (RuntimeError, OSError, subprocess.CalledProcessError) as failure:  # the other rows go on
-            failed.append(f"{name}: {failure}")
-            bench.say("FAILED: " + failed[-1])
+    bench.run_all(tasks)
     bench.machine.close()
-    status = report(bench.rows, options)
-    for failure in failed:
-        print("FAILED:", failure)
-    return 1 if failed else status
+    return bench.finish(report(bench.rows, options))
 
 
 if __name__ == "__main__":

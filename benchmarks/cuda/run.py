@@ -6,7 +6,6 @@ and both have to compute the same.
 from __future__ import annotations
 
 import dataclasses
-import subprocess
 import sys
 
 import networks
@@ -128,19 +127,10 @@ def main() -> int:
               file=sys.stderr)
         return 2
     bench = CudaBench(options)
-    failed = []
-    for name, task in [("peaks", bench.peaks), *((work.name, lambda work=work: bench.run(work)) for work in WORKS
-                                                 if bench.wanted(work.name))]:
-        try:
-            task()
-        except (RuntimeError, OSError, subprocess.CalledProcessError) as failure:  # the other rows go on
-            failed.append(f"{name}: {failure}")
-            bench.say("FAILED: " + failed[-1])
+    bench.run_all([("peaks", bench.peaks), *((work.name, lambda work=work: bench.run(work)) for work in WORKS
+                                             if bench.wanted(work.name))])
     bench.machine.close()
-    status = 0 if options.rehearse else report(bench.rows, options)
-    for failure in failed:
-        print("FAILED:", failure)
-    return 1 if failed else status
+    return bench.finish(0 if options.rehearse else report(bench.rows, options))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <tuple>
 
 #include "../../examples/models/lenet.hpp"
 #include "../support/narrow_device.hpp"
 #include "../support/networks.hpp"
+#include "../support/same_training.hpp"
 #include "random_numbers.hpp"
 #include "tenet/cuda.hpp"
 #include "tenet/data/resident.hpp"
@@ -48,26 +48,7 @@ void check_training(float tolerance) {
   const Case with;
   typename Case::template TrainerOn<typename Case::Expected> expected{{.learning_rate = 0.05f}, 3};
   typename Case::template TrainerOn<Device> found{{.learning_rate = 0.05f}, 3};
-  const auto near = [tolerance](float a, float b) { return std::fabs(a - b) <= tolerance * (1 + std::fabs(b)); };
-  for (const int batch : {4, 4, 7, 4, 1, 4}) {
-    const StepResult here = expected.step(with.inputs.data(), with.targets.data(), batch),
-                     there = found.step(with.inputs.data(), with.targets.data(), batch);
-    CAPTURE(batch, here.loss, there.loss);
-    CHECK(near(there.loss, here.loss));
-    CHECK(there.accuracy == here.accuracy);
-  }
-  for (const std::string& name : expected.weights().names()) {
-    if (name.ends_with("num_batches_tracked")) continue;
-    CAPTURE(name);
-    const auto here = expected.weights()[name], there = found.weights()[name];
-    long different = 0;
-    for (std::size_t i = 0; i < here.size(); ++i) different += !near(there[i], here[i]);
-    CHECK(different == 0);
-  }
-  const auto here = expected.predict(with.inputs.data(), 5), there = found.predict(with.inputs.data(), 5);
-  long different = 0;
-  for (std::size_t i = 0; i < here.size(); ++i) different += !near(there[i], here[i]);
-  CHECK(different == 0);
+  check_same_training(expected, found, with.inputs.data(), with.targets.data(), {4, 4, 7, 4, 1, 4}, tolerance);
 }
 
 template <class Case>

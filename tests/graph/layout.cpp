@@ -1,7 +1,6 @@
 #include "tenet/graph/layout.hpp"
 
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <string_view>
 
 #include "../../examples/models/lenet.hpp"
@@ -10,6 +9,7 @@
 #include "../support/network.hpp"
 #include "../support/networks.hpp"
 #include "../support/plan_check.hpp"
+#include "../support/same_training.hpp"
 #include "../support/turned_device.hpp"
 #include "tenet/tenet.hpp"
 
@@ -116,23 +116,7 @@ void check_training(float tolerance) {
   Trainer<Net, CrossEntropy, Sgd, Input, Expected, Policies...> expected{{.learning_rate = 0.05f}, 3};
   Trainer<Net, CrossEntropy, Sgd, Input, turned::Device, Policies...> found{{.learning_rate = 0.05f}, 3};
   const network::Samples<decltype(expected)> samples(5);
-  const auto near = [tolerance](float a, float b) { return std::fabs(a - b) <= tolerance * (1 + std::fabs(b)); };
-  for (const int batch : {5, 2, 5}) {
-    const float loss = expected.step(samples.inputs.data(), samples.targets.data(), batch).loss;
-    CHECK(near(found.step(samples.inputs.data(), samples.targets.data(), batch).loss, loss));
-  }
-  for (const std::string& name : expected.weights().names()) {
-    if (name.ends_with("num_batches_tracked")) continue;
-    CAPTURE(name);
-    const auto here = expected.weights()[name], there = found.weights()[name];
-    long different = 0;
-    for (std::size_t i = 0; i < here.size(); ++i) different += !near(there[i], here[i]);
-    CHECK(different == 0);
-  }
-  const auto here = expected.predict(samples.inputs.data(), 5), there = found.predict(samples.inputs.data(), 5);
-  long different = 0;
-  for (std::size_t i = 0; i < here.size(); ++i) different += !near(there[i], here[i]);
-  CHECK(different == 0);
+  check_same_training(expected, found, samples.inputs.data(), samples.targets.data(), {5, 2, 5}, tolerance);
 }
 
 }  // namespace

@@ -296,8 +296,9 @@ struct TrainerOf {
 
   /// Whether a loader's data stays in the memory of this trainer's device, which then makes the batches.
   template <class Loader>
-  static constexpr bool stays_there =
-      StaysOn<std::remove_cvref_t<decltype(std::declval<Loader&>().dataset())>, typename Kernels::Executor>;
+  static constexpr bool stays_there = requires(Loader& loader) {
+    requires StaysOn<std::remove_cvref_t<decltype(loader.dataset())>, typename Kernels::Executor>;
+  };
   template <class Loader>
   static decltype(auto) batches_of(Loader& loader, long epoch) {
     if constexpr (stays_there<Loader>)
