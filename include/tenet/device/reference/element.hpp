@@ -35,7 +35,8 @@ void element_range(const ElementArguments& arguments, long first, long last, lon
       float inputs[wiring.inputs > 0 ? wiring.inputs : 1]{}, values[sizeof...(functions) + 1]{};
       for (int k = 0; k < wiring.inputs; ++k) {
         const ElementArguments::Input& input = arguments.inputs[k];
-        inputs[k] = detail::read(input.data, detail::element(input, at, wiring.input_is_turned(k)), wiring.input_is_narrow(k));
+        inputs[k] =
+            detail::read(input.data, detail::element(input, at, wiring.input_is_turned(k)), wiring.input_is_narrow(k));
       }
       tenet::detail::evaluate_region<wiring, functions...>(inputs, values);
       for (int k = 0; k < wiring.outputs; ++k) {
