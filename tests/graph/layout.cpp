@@ -1,6 +1,7 @@
 #include "tenet/graph/layout.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <string_view>
 
 #include "../../examples/models/lenet.hpp"
@@ -68,7 +69,7 @@ constexpr std::array<int, 2> images() {
 using ResNetStep = Training<ResNet18<>, Image<1, 28, 28>>;
 static_assert(images<ResNetStep>() == std::array{107, 106});
 static_assert(turning<ResNetStep>("conv2d", true) == 16);
-static_assert(turning<ResNetStep>("conv2d_input_gradient", true) == 16);
+static_assert(turning<ResNetStep>("conv2d_input_gradient", true) == 0);  // turned once a run
 static_assert(turning<ResNetStep>("conv2d_weight_gradient", true) == 0);
 static_assert(turning<ResNetStep>("conv2d_weight_gradient", false) == 16);
 static_assert(turning<ResNetStep>("conv2d", false) == 0);
@@ -134,6 +135,31 @@ TEST_CASE("convolutions with channels last train as those with channels first", 
 
 TEST_CASE("channels last and bfloat16 go together", "[layout]") {
   check_training<narrow::Device, networks::Residual, Image<2, 6, 5>, BFloat16>(1e-2f);
+}
+
+// A program that leaves the weights as they are turns them before its first run only.
+using Answers = Inference<LeNet, Image<1, 28, 28>>;
+static_assert(turning<Answers>("conv2d", true) >= 1 && Answers::plan.conversions[0].prepared);
+static_assert(Answers::lowered.prepared_steps == 1 + Answers::order.prepared);
+static_assert(is_copy(Answers::lowered, Answers::lowered.steps[0]));
+static_assert(!ResNetStep::plan.conversions[0].prepared && ResNetStep::lowered.prepared_steps == 0);
+
+TEST_CASE("weights are turned once for all runs, and again when they have changed", "[layout]") {
+  Model<LeNet, Image<1, 28, 28>, Reference> expected(3);
+  Model<LeNet, Image<1, 28, 28>, turned::Device> found(3);
+  const auto x = network::numbers(3 * 784);
+  const auto check = [&](int batch) {
+    const auto here = expected(x.data(), batch), there = found(x.data(), batch);
+    long different = 0;
+    for (std::size_t i = 0; i < here.size(); ++i) different += std::abs(here[i] - there[i]) > 1e-5f;
+    CHECK(different == 0);
+  };
+  check(3);
+  check(2);
+  expected.weights()["3.weight"][7] += 1;
+  found.weights()["3.weight"][7] += 1;
+  check(2);
+  check(3);
 }
 
 TEST_CASE("results have the order of their type", "[layout]") {

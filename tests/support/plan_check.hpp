@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <set>
 #include <tenet/tenet.hpp>
 #include <vector>
 
@@ -143,22 +145,46 @@ class ShadowRun {
   }
 
   /// The room for values in another form touches neither what the step reads and writes nor what is needed later, nor
-  /// each other; and every value that a kernel reads or computes in another form than it is stored in has such room.
+  /// each other; and every value that a kernel reads or computes in another form than it is stored in has such room. What
+  /// lasts is still there when it is read.
   void check_conversions(int head, const std::vector<Read>& inputs, const std::vector<int>& results, int s) {
-    int found = 0;
+    if (is(head, tenet::Kind::element)) return;
+    const tenet::KernelNumbers numbers = graph.nodes[head].operation->numbers;
+    std::vector<int> serving;  // of this step
+    const auto differs = [&](int node, tenet::DType wanted) {
+      const tenet::TensorInfo& type = *graph.nodes[node].type;
+      const bool turned = numbers.channels_last && tenet::planes_of(type).have_order();
+      return type.dtype != tenet::DType::int32 && (Program::storage.dtype[fusion.value[node]] != wanted ||
+                                                   Program::storage.channels_last[fusion.value[node]] != turned);
+    };
+    const auto look_for = [&](int value, const auto& serves) {
+      for (int k = 0; k < plan.conversion_count; ++k)
+        if (serves(plan.conversions[k])) return serving.push_back(k);
+      report("a value in another form without room", value, s);
+    };
+    if (is(head, tenet::Kind::kernel)) {
+      for (int j = 0; j < graph.nodes[head].operand_count; ++j) {
+        const int node = graph.nodes[head].operands[j], value = fusion.value[node];
+        if (differs(node, numbers.operands))
+          look_for(value, [&](const tenet::Conversion& c) {
+            return c.serves(s, value, graph.nodes[node].type, numbers);
+          });
+      }
+      if (differs(head, numbers.result))
+        look_for(head, [&](const tenet::Conversion& c) { return c.step == s && c.value == head; });
+    }
     for (int k = 0; k < plan.conversion_count; ++k) {
       const tenet::Conversion& conversion = plan.conversions[k];
-      if (conversion.step != s) continue;
-      ++found;
+      const bool serves = std::find(serving.begin(), serving.end(), k) != serving.end();
+      if (!serves && conversion.step == s) report("converted for nobody", conversion.value, s);
+      if (!serves) continue;
       ++conversions;
-      const auto granules = [](const tenet::Conversion& c) {
-        const long floats = tenet::floats_of(graph.nodes[c.value].type->size(), c.place.dtype);
-        return tenet::rounded_up(floats) / tenet::arena_granule;
-      };
       auto& arena = conversion.place.arena == tenet::Arena::per_sample ? per_sample_ : fixed_;
       if (conversion.place.arena > tenet::Arena::fixed) report("converted in no arena", conversion.value, s);
-      const long begin = conversion.place.offset / tenet::arena_granule, end = begin + granules(conversion);
-      if (end > static_cast<long>(arena.size())) report("converted beyond the arena", conversion.value, s);
+      const long floats = tenet::floats_of(graph.nodes[conversion.value].type->size(), conversion.place.dtype);
+      const long begin = conversion.place.offset / tenet::arena_granule,
+                 end = begin + tenet::rounded_up(floats) / tenet::arena_granule;
+      if (end > static_cast<long>(arena.size())) return report("converted beyond the arena", conversion.value, s);
       const auto touches = [&](int value) {
         return arena_of(value) == &arena && first(value) < end && begin < last(value);
       };
@@ -166,33 +192,16 @@ class ShadowRun {
         if (touches(input.value)) report("converted on an input", input.value, s);
       for (const int result : results)
         if (touches(result)) report("converted on a result", result, s);
-      for (int other = 0; other < k; ++other) {
-        const tenet::Conversion& before = plan.conversions[other];
-        const long start = before.place.offset / tenet::arena_granule;
-        if (before.step == s && before.place.arena == conversion.place.arena && start < end &&
-            begin < start + granules(before))
-          report("converted on each other", conversion.value, s);
+      const bool is_made = conversion.prepared ? prepared_.insert(k).second : conversion.step == s;
+      for (long i = begin; i < end; ++i) {
+        int& here = arena[static_cast<std::size_t>(i)];
+        const int mark = -2 - k;
+        if (!is_made && here != mark) return report("converted numbers overwritten while needed", conversion.value, s);
+        for (const int other : serving)
+          if (other < k && here == -2 - other) return report("converted on each other", conversion.value, s);
+        here = mark;
       }
-      for (long i = begin; i < end; ++i) arena[static_cast<std::size_t>(i)] = -2;
     }
-    if (is(head, tenet::Kind::element)) return;
-    std::vector<int> differing;
-    const tenet::KernelNumbers numbers = graph.nodes[head].operation->numbers;
-    const auto count = [&](int node, tenet::DType wanted) {
-      const int value = fusion.value[node];
-      for (const int known : differing)
-        if (known == value) return;
-      const tenet::TensorInfo& type = *graph.nodes[node].type;
-      if (type.dtype == tenet::DType::int32) return;
-      const bool turned = numbers.channels_last && tenet::planes_of(type).have_order();
-      if (Program::storage.dtype[value] != wanted || Program::storage.channels_last[value] != turned)
-        differing.push_back(value);
-    };
-    if (is(head, tenet::Kind::kernel)) {
-      for (int j = 0; j < graph.nodes[head].operand_count; ++j) count(graph.nodes[head].operands[j], numbers.operands);
-      count(head, numbers.result);
-    }
-    if (static_cast<int>(differing.size()) != found) report("values in another form without room", head, s);
   }
   static bool is_narrow(int value) { return Program::storage.is_narrow(value); }
 
@@ -236,6 +245,7 @@ class ShadowRun {
   }
 
   std::vector<int> per_sample_, fixed_;
+  std::set<int> prepared_;  // conversions that were made
   std::vector<bool> old_is_gone_;  // of each output
 };
 

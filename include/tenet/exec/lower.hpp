@@ -240,8 +240,14 @@ struct LoweringPass {
   }
 
   constexpr Lowered<Device, room> run(const Schedule<n>& order) {
+    const auto add_conversion = [&](const Conversion& c) {
+      const Form from = stored(c.value);
+      add_copy_step(from.channels_last ? *g.nodes[c.value].type : *c.type, from, {c.place, c.channels_last}, c.step);
+    };
     int conversion = 0;
-    lowered.prepared_steps = order.prepared;
+    while (conversion < plan.conversion_count && plan.conversions[conversion].prepared)
+      add_conversion(plan.conversions[conversion++]);
+    lowered.prepared_steps = lowered.used.steps;
     int gradients = 0;  // the leaf that the optimizer's update reads: all gradients have to be there before
     while (gradients < n && g.nodes[gradients].source != Source::gradients) ++gradients;
     bool complete = false;
@@ -273,11 +279,14 @@ struct LoweringPass {
             computed_channels_last = c.channels_last;
             continue;
           }
-          const Form from = stored(c.value);
-          add_copy_step(*g.nodes[from.channels_last ? c.value : c.node].type, from, {c.place, c.channels_last}, s);
-          for (int j = 0; j < node.operand_count; ++j)
-            if (fusion.value[node.operands[j]] == c.value) step.operands[j] = c.place;
+          add_conversion(c);
         }
+        for (int j = 0; j < node.operand_count; ++j)
+          for (int k = 0; k < plan.conversion_count; ++k) {
+            const Conversion& c = plan.conversions[k];
+            if (c.serves(s, fusion.value[node.operands[j]], g.nodes[node.operands[j]].type, node.operation->numbers))
+              step.operands[j] = c.place;
+          }
         if (node.operation->scratch > lowered.scratch) lowered.scratch = node.operation->scratch;
       }
       if (step.kind == Kind::reduction) {
@@ -298,6 +307,7 @@ struct LoweringPass {
       if (converted >= 0) add_copy_step(*node.type, {computed_at, computed_channels_last}, stored(head), s);
       converted = -1;
       copies(true, order, s);
+      if (s + 1 == order.prepared) lowered.prepared_steps = lowered.used.steps;
     }
     lowered.after_update = lowered.used.steps;
     if (!complete) lowered.first_update = lowered.after_update;

@@ -27,6 +27,14 @@ struct Fusion {
   int members = 0;
 };
 
+/// Whether a program leaves parameters and buffers as they are: what it computes of these alone it computes once.
+template <class G>
+constexpr bool changes_nothing(const G& graph) {
+  for (const Output& output : graph.outputs)
+    if (output.destination != Destination::result) return false;
+  return true;
+}
+
 namespace detail {
 
 /// The uses of every value as lists: consumer c of value u, views looked through.
@@ -82,8 +90,7 @@ struct FusionPass {
   }
 
   constexpr void find_prepared() {
-    for (int i = 0; i < G::output_count; ++i)
-      if (g.outputs[i].destination != Destination::result) return;
+    if (!changes_nothing(g)) return;
     bool constant[n]{};
     for (int i = 0; i < n; ++i) {
       const auto& node = g.nodes[i];

@@ -39,12 +39,23 @@ struct NumberEntry {
 };
 
 /// A value that a kernel reads or computes in another form than it is stored in: room for that during the step.
+///
+/// Leaves, as weights, are converted once a run, for all kernels that read them; if they stay as they are from run to
+/// run, once for all runs.
 struct Conversion {
-  int step = 0;
+  int step = 0;  ///< of leaves the first one that reads it so
   int value = 0;
-  int node = 0;  ///< the operand, the value itself or a view of it, or the result
+  const TensorInfo* type = nullptr;  ///< of the operand, the value itself or a view of it, or of the result
   Place place{};
   bool channels_last = false;
+  bool lasts = false;     ///< of a leaf
+  bool prepared = false;  ///< before the first run
+
+  /// Whether it is what a kernel reads in a step as its operand of value `of`.
+  constexpr bool serves(int in_step, int of, const TensorInfo* as, const KernelNumbers& wanted) const {
+    return (step == in_step || lasts) && value == of && type == as && place.dtype == wanted.operands &&
+           channels_last == (wanted.channels_last && planes_of(*as).have_order());
+  }
 };
 
 template <int Nodes, int Outputs, int Conversions>
@@ -57,7 +68,7 @@ struct MemoryPlan {
   int reused_in_place = 0;
   NumberEntry numbers[Nodes]{};
   int number_count = 0;
-  Conversion conversions[Conversions + 1]{};  ///< in the order of their steps
+  Conversion conversions[Conversions + 1]{};  ///< those that are prepared, and the others in the order of their steps
   int conversion_count = 0;
 };
 
@@ -284,20 +295,41 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     plan.place[i] = {arena(i), ranges(i).take(size_of(i)), storage.dtype[i]};
     expires(i);
   };
-  const auto convert = [&](int node, DType wanted, bool channels_last, int step) {
+  const auto differs = [&](int node, DType wanted, bool channels_last) {
     const int value = fusion.value[node];
-    const TensorInfo& type = *graph.nodes[node].type;
-    channels_last = channels_last && planes_of(type).have_order();
-    if (type.dtype == DType::int32) return;
-    if (storage.dtype[value] == wanted && storage.channels_last[value] == channels_last) return;
-    for (int k = plan.conversion_count - 1; k >= 0 && plan.conversions[k].step == step; --k)
-      if (plan.conversions[k].value == value) return;
-    plan.conversions[plan.conversion_count++] = {
-        step, value, node, {arena(value), ranges_at(value, step).take(floats(value, wanted)), wanted}, channels_last};
+    return graph.nodes[node].type->dtype != DType::int32 &&
+           (storage.dtype[value] != wanted ||
+            storage.channels_last[value] != (channels_last && planes_of(*graph.nodes[node].type).have_order()));
+  };
+  const auto convert = [&](int node, DType wanted, bool channels_last, int step) -> Conversion& {
+    const int value = fusion.value[node];
+    const TensorInfo* const type = graph.nodes[node].type;
+    Conversion& made = plan.conversions[plan.conversion_count++];
+    made = {step, value, type, {arena(value), ranges_at(value, step).take(floats(value, wanted)), wanted}};
+    made.channels_last = channels_last && planes_of(*type).have_order();
+    return made;
+  };
+  const auto convert_operand = [&](int node, const KernelNumbers& numbers, int step) {
+    if (!differs(node, numbers.operands, numbers.channels_last)) return;
+    for (int k = 0; k < plan.conversion_count; ++k)
+      if (plan.conversions[k].serves(step, fusion.value[node], graph.nodes[node].type, numbers)) return;
+    convert(node, numbers.operands, numbers.channels_last, step).lasts =
+        graph.nodes[fusion.value[node]].operation == nullptr;
   };
   const auto is_element = [&](int i) {
     return graph.nodes[i].operation && graph.nodes[i].operation->kind == Kind::element;
   };
+
+  // What is converted once for all runs has its room before everything that a run computes.
+  for (int s = 0; converts && changes_nothing(graph) && s < order.count; ++s) {
+    const auto& node = graph.nodes[order.head[s]];
+    for (int j = 0; node.operation->kind == Kind::kernel && j < node.operand_count; ++j) {
+      const auto& leaf = graph.nodes[fusion.value[node.operands[j]]];
+      if (leaf.operation == nullptr && leaf.source != Source::input)
+        convert_operand(node.operands[j], node.operation->numbers, s);
+    }
+  }
+  for (int k = 0; k < plan.conversion_count; ++k) plan.conversions[k].prepared = true;
 
   for (int s = 0; s < order.count; ++s) {
     const int head = order.head[s];
@@ -328,9 +360,9 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       const auto& node = graph.nodes[head];
       if (converts && node.operation->kind == Kind::kernel) {  // loops and sums read narrow values as they are
         const KernelNumbers numbers = node.operation->numbers;
-        for (int j = 0; j < node.operand_count; ++j)
-          convert(node.operands[j], numbers.operands, numbers.channels_last, s);
-        convert(head, numbers.result, numbers.channels_last, s);
+        for (int j = 0; j < node.operand_count; ++j) convert_operand(node.operands[j], numbers, s);
+        if (differs(head, numbers.result, numbers.channels_last))
+          convert(head, numbers.result, numbers.channels_last, s);
       }
       for (int m = epilogue >= 0 ? fusion.first_member[epilogue] : -1; m >= 0; m = fusion.next_member[m])
         if (fusion.stored[fusion.member[m]]) allocate(fusion.member[m]);
@@ -344,7 +376,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       if (!taken[i]) ranges(i).give_back(plan.place[i].offset, size_of(i));
     for (int k = plan.conversion_count - 1; k >= 0 && plan.conversions[k].step == s; --k) {
       const Conversion& c = plan.conversions[k];
-      ranges_at(c.value, s).give_back(c.place.offset, floats(c.value, c.place.dtype));
+      if (!c.lasts) ranges_at(c.value, s).give_back(c.place.offset, floats(c.value, c.place.dtype));
     }
   }
   for (int d = 0; d < Order::devices; ++d) {  // the parts one behind the other
