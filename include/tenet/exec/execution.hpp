@@ -238,7 +238,7 @@ class Execution {
   void begin(int batch, long samples_of_all, const RunPrepared& run_prepared) {
     if (batch != arenas_.batch || samples_of_all != samples_of_all_) prepare(batch, samples_of_all);
     if constexpr (HasOwnMemory<Executor>)
-      if (std::exchange(numbers_are_new_, false))
+      if (std::exchange(numbers_are_new_, false) && numbers_.size() > 0)
         executor_->copy_in(numbers_there_.data(), numbers_.data(), numbers_.size() * 4);
     if constexpr (Program::lowered.prepared_steps > 0) {
       if (!is_prepared_) run_prepared(0, Program::lowered.prepared_steps);
