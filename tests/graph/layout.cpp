@@ -143,6 +143,9 @@ static_assert(turning<Answers>("conv2d", true) >= 1 && Answers::plan.conversions
 static_assert(Answers::lowered.prepared_steps == 1 + Answers::order.prepared);
 static_assert(is_copy(Answers::lowered, Answers::lowered.steps[0]));
 static_assert(!ResNetStep::plan.conversions[0].prepared && ResNetStep::lowered.prepared_steps == 0);
+using Normed = Inference<networks::Residual, Image<2, 6, 5>>;
+static_assert(Normed::order.prepared > 0 && Normed::plan.conversions[1].prepared);
+static_assert(Normed::lowered.prepared_steps >= Normed::order.prepared + 2);
 
 TEST_CASE("weights are turned once for all runs, and again when they have changed", "[layout]") {
   Model<LeNet, Image<1, 28, 28>, Reference> expected(3);

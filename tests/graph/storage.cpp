@@ -81,8 +81,8 @@ constexpr int conversions(std::string_view operation, DType to, bool of_operands
 using NarrowStep = NarrowTraining<ResNet18<>, Image<1, 28, 28>>;
 constexpr DType narrow_numbers = DType::bfloat16, floats = DType::float32;
 static_assert(conversions<NarrowStep>("conv2d", narrow_numbers, true) == 21);  // twenty weights and the images
-static_assert(conversions<NarrowStep>("conv2d_input_gradient", narrow_numbers, true) == 0);   // they are there still
-static_assert(conversions<NarrowStep>("conv2d_weight_gradient", narrow_numbers, true) == 0);  // so are the images
+static_assert(conversions<NarrowStep>("conv2d_input_gradient", narrow_numbers, true) == 0);     // they are there still
+static_assert(conversions<NarrowStep>("conv2d_weight_gradient", narrow_numbers, true) == 0);    // so are the images
 static_assert(conversions<NarrowStep>("conv2d_weight_gradient", narrow_numbers, false) == 20);  // they are floats
 static_assert(conversions<NarrowStep>("conv2d", narrow_numbers, false) == 0);
 static_assert(conversions<NarrowStep>("conv2d", floats, true) == 0);

@@ -145,8 +145,8 @@ class ShadowRun {
   }
 
   /// The room for values in another form touches neither what the step reads and writes nor what is needed later, nor
-  /// each other; and every value that a kernel reads or computes in another form than it is stored in has such room. What
-  /// lasts is still there when it is read.
+  /// each other; and every value that a kernel reads or computes in another form than it is stored in has such room.
+  /// What lasts is still there when it is read.
   void check_conversions(int head, const std::vector<Read>& inputs, const std::vector<int>& results, int s) {
     if (is(head, tenet::Kind::element)) return;
     const tenet::KernelNumbers numbers = graph.nodes[head].operation->numbers;
@@ -166,9 +166,8 @@ class ShadowRun {
       for (int j = 0; j < graph.nodes[head].operand_count; ++j) {
         const int node = graph.nodes[head].operands[j], value = fusion.value[node];
         if (differs(node, numbers.operands))
-          look_for(value, [&](const tenet::Conversion& c) {
-            return c.serves(s, value, graph.nodes[node].type, numbers);
-          });
+          look_for(value,
+                   [&](const tenet::Conversion& c) { return c.serves(s, value, graph.nodes[node].type, numbers); });
       }
       if (differs(head, numbers.result))
         look_for(head, [&](const tenet::Conversion& c) { return c.step == s && c.value == head; });
@@ -245,7 +244,7 @@ class ShadowRun {
   }
 
   std::vector<int> per_sample_, fixed_;
-  std::set<int> prepared_;  // conversions that were made
+  std::set<int> prepared_;         // conversions that were made
   std::vector<bool> old_is_gone_;  // of each output
 };
 
