@@ -49,4 +49,4 @@ def row(bench: CpuBench, name: str, competitors: list[Competitor]) -> None:
     elif "libdnnl winograd" in speeds:
         limit, of = 1.0, "ratio"
     bench.rows.append(PeakRow(f"kernel: {name}", "GFLOP/s", ours, speeds, limit, of, higher_is_better=True,
-                             percent=100 * ours * 1e9 / peak, busy=busy))
+                              percent=100 * ours * 1e9 / peak, busy=busy))

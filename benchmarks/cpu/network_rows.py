@@ -159,7 +159,7 @@ def add(bench: CpuBench, work: Work, seconds: dict[str, float], busy: float) -> 
         rows.append(PeakRow(f"{work.name}, at most", unit, scaled, {}, work.most * scale, busy=busy))
     if work.percent is not None:
         rows.append(PeakRow(f"{work.name}, share of the FMA peak", "%", percent, {}, work.percent, higher_is_better=True,
-                           busy=busy))
+                            busy=busy))
 
 
 def speedup(bench: CpuBench) -> None:
@@ -169,4 +169,4 @@ def speedup(bench: CpuBench) -> None:
     if one and two:
         peers = {name: one.peers[name] / two.peers[name] for name in one.peers}
         bench.rows.append(PeakRow("ResNet-18 step, batch 32, two threads over one", "times", one.ours / two.ours, peers,
-                                 1.85, higher_is_better=True, busy=max(one.busy, two.busy)))
+                                  1.85, higher_is_better=True, busy=max(one.busy, two.busy)))

@@ -101,5 +101,5 @@ def accuracy(bench: CpuBench) -> None:
     if options.images:
         return  # too few to reach an accuracy
     bench.rows.append(PeakRow(f"{name}, best test accuracy", "", best.pop("ours"), best, options.accuracy,
-                             higher_is_better=True))
+                              higher_is_better=True))
     bench.rows.append(PeakRow(f"{name}, training to {options.accuracy}", "s", reached.pop("ours", None), reached))

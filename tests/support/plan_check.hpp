@@ -153,7 +153,7 @@ class ShadowRun {
     std::vector<int> serving;  // of this step
     const auto differs = [&](int node, tenet::DType wanted) {
       const tenet::TensorInfo& type = *graph.nodes[node].type;
-      const bool turned = numbers.channels_last && tenet::planes_of(type).have_order();
+      const bool turned = numbers.turns(type);
       return type.dtype != tenet::DType::int32 && (Program::storage.dtype[fusion.value[node]] != wanted ||
                                                    Program::storage.channels_last[fusion.value[node]] != turned);
     };

@@ -27,14 +27,6 @@ struct Fusion {
   int members = 0;
 };
 
-/// Whether a program leaves parameters and buffers as they are: what it computes of these alone it computes once.
-template <class G>
-constexpr bool changes_nothing(const G& graph) {
-  for (const Output& output : graph.outputs)
-    if (output.destination != Destination::result) return false;
-  return true;
-}
-
 namespace detail {
 
 /// The uses of every value as lists: consumer c of value u, views looked through.

@@ -15,6 +15,14 @@ struct Graph {
   int forward_count = 0;
 };
 
+/// Whether a program leaves parameters and buffers as they are: what it computes of these alone it computes once.
+template <class G>
+constexpr bool changes_nothing(const G& graph) {
+  for (const Output& output : graph.outputs)
+    if (output.destination != Destination::result) return false;
+  return true;
+}
+
 namespace detail {
 template <int Nodes>
 struct Marks {

@@ -45,8 +45,8 @@ struct LayoutPass {
         choose(head, type(head), -1);
       } else {
         if (is(head, Kind::reduction)) choose(head, type(g.nodes[head].operands[0]), g.nodes[head].operands[0]);
-        if (is(head, Kind::kernel) && g.nodes[head].operation->numbers.channels_last)
-          storage.channels_last[head] = type(head).batched && planes_of(type(head)).have_order() && !stays[head];
+        if (is(head, Kind::kernel) && g.nodes[head].operation->numbers.turns(type(head)))
+          storage.channels_last[head] = type(head).batched && !stays[head];
         if (fusion.epilogue[head] >= 0) choose(fusion.epilogue[head], type(fusion.epilogue[head]), -1);
       }
     }

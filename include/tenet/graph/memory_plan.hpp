@@ -54,7 +54,7 @@ struct Conversion {
   /// Whether it is what a kernel reads in a step as its operand of value `of`.
   constexpr bool serves(int in_step, int of, const TensorInfo* as, const KernelNumbers& wanted) const {
     return (step == in_step || lasts) && value == of && type == as && place.dtype == wanted.operands &&
-           channels_last == (wanted.channels_last && planes_of(*as).have_order());
+           channels_last == wanted.turns(*as);
   }
 };
 
@@ -295,26 +295,20 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     plan.place[i] = {arena(i), ranges(i).take(size_of(i)), storage.dtype[i]};
     expires(i);
   };
-  const auto differs = [&](int node, DType wanted, bool channels_last) {
-    const int value = fusion.value[node];
-    return graph.nodes[node].type->dtype != DType::int32 &&
-           (storage.dtype[value] != wanted ||
-            storage.channels_last[value] != (channels_last && planes_of(*graph.nodes[node].type).have_order()));
-  };
-  const auto convert = [&](int node, DType wanted, bool channels_last, int step) -> Conversion& {
+  // If a kernel reads or writes a node as `wanted`, but its value is stored in another form.
+  const auto convert = [&](int node, DType wanted, bool turned, int step) {
     const int value = fusion.value[node];
     const TensorInfo* const type = graph.nodes[node].type;
-    Conversion& made = plan.conversions[plan.conversion_count++];
-    made = {step, value, type, {arena(value), ranges_at(value, step).take(floats(value, wanted)), wanted}};
-    made.channels_last = channels_last && planes_of(*type).have_order();
-    return made;
+    if (type->dtype == DType::int32 || (storage.dtype[value] == wanted && storage.channels_last[value] == turned))
+      return;
+    const Place place{arena(value), ranges_at(value, step).take(floats(value, wanted)), wanted};
+    plan.conversions[plan.conversion_count++] = {step,  value,  type,
+                                                 place, turned, graph.nodes[value].operation == nullptr};
   };
   const auto convert_operand = [&](int node, const KernelNumbers& numbers, int step) {
-    if (!differs(node, numbers.operands, numbers.channels_last)) return;
     for (int k = 0; k < plan.conversion_count; ++k)
       if (plan.conversions[k].serves(step, fusion.value[node], graph.nodes[node].type, numbers)) return;
-    convert(node, numbers.operands, numbers.channels_last, step).lasts =
-        graph.nodes[fusion.value[node]].operation == nullptr;
+    convert(node, numbers.operands, numbers.turns(*graph.nodes[node].type), step);
   };
   const auto is_element = [&](int i) {
     return graph.nodes[i].operation && graph.nodes[i].operation->kind == Kind::element;
@@ -361,8 +355,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       if (converts && node.operation->kind == Kind::kernel) {  // loops and sums read narrow values as they are
         const KernelNumbers numbers = node.operation->numbers;
         for (int j = 0; j < node.operand_count; ++j) convert_operand(node.operands[j], numbers, s);
-        if (differs(head, numbers.result, numbers.channels_last))
-          convert(head, numbers.result, numbers.channels_last, s);
+        convert(head, numbers.result, numbers.turns(*node.type), s);
       }
       for (int m = epilogue >= 0 ? fusion.first_member[epilogue] : -1; m >= 0; m = fusion.next_member[m])
         if (fusion.stored[fusion.member[m]]) allocate(fusion.member[m]);

@@ -22,20 +22,22 @@ inline constexpr bool convolves =
       run_conv2d(executor, Order{}..., g, 1, factor, factor, result);
     };
 
-/// What convolutions and their gradients read and write: bfloat16 in mixed precision, and channels last, where the
-/// device has kernels for that.
-template <class Executor, class Arguments>
-constexpr KernelNumbers conv2d_numbers() {
-  if constexpr (in_mixed_precision<Arguments>) {
-    constexpr bool turned = convolves<bfloat16, Executor, ChannelsLast>;
-    if constexpr (turned || convolves<bfloat16, Executor>) return {DType::bfloat16, DType::bfloat16, turned};
+/// Base of convolutions and their gradients: they read and write bfloat16 in mixed precision, and channels last, where
+/// the device has kernels for that.
+struct ConvolutionOperation : KernelOperation {
+  template <class Executor, class Arguments>
+  static constexpr KernelNumbers numbers() {
+    if constexpr (in_mixed_precision<Arguments>) {
+      constexpr bool turned = convolves<bfloat16, Executor, ChannelsLast>;
+      if constexpr (turned || convolves<bfloat16, Executor>) return {DType::bfloat16, DType::bfloat16, turned};
+    }
+    return {DType::float32, DType::float32, convolves<float, Executor, ChannelsLast>};
   }
-  return {DType::float32, DType::float32, convolves<float, Executor, ChannelsLast>};
-}
+};
 
 /// dx of a convolution with input type Input: the upstream spread back through the weights.
 template <class Input, int Stride, int Padding>
-struct Conv2dInputGradient : KernelOperation {
+struct Conv2dInputGradient : ConvolutionOperation {
   static constexpr const char* name = "conv2d_input_gradient";
   static constexpr bool carries_epilogue = true;
   static constexpr Input result(auto, auto) { return {}; }
@@ -48,10 +50,6 @@ struct Conv2dInputGradient : KernelOperation {
   template <class Weight>
   static constexpr long scratch(const auto* executor, auto, Weight) {
     return scratch_conv2d_input_gradient(executor, Known<geometry<Weight>>{});
-  }
-  template <class Executor, class Arguments>
-  static constexpr KernelNumbers numbers() {
-    return conv2d_numbers<Executor, Arguments>();
   }
   template <class Weight, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, auto, Weight) {
@@ -71,7 +69,7 @@ struct Conv2dInputGradient : KernelOperation {
 
 /// dw of a convolution with weight type Weight, summed over the batch.
 template <class Weight, int Stride, int Padding>
-struct Conv2dWeightGradient : KernelOperation {
+struct Conv2dWeightGradient : ConvolutionOperation {
   static constexpr const char* name = "conv2d_weight_gradient";
   static constexpr Weight result(auto, auto) { return {}; }
   template <class Input>
@@ -83,10 +81,6 @@ struct Conv2dWeightGradient : KernelOperation {
   template <class Input>
   static constexpr long scratch(const auto* executor, Input, auto) {
     return scratch_conv2d_weight_gradient(executor, Known<geometry<Input>>{});
-  }
-  template <class Executor, class Arguments>
-  static constexpr KernelNumbers numbers() {
-    return conv2d_numbers<Executor, Arguments>();
   }
   template <class Input, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, Input, auto) {
@@ -144,7 +138,7 @@ struct PreparedConv2d : KernelOperation {
 };
 
 template <int Stride, int Padding>
-struct Conv2d : KernelOperation {
+struct Conv2d : ConvolutionOperation {
   static constexpr const char* name = "conv2d";
   static constexpr bool carries_epilogue = true;
   template <class Input, class Weight>
@@ -167,10 +161,6 @@ struct Conv2d : KernelOperation {
       return one > any ? one : any;
     }
     return any;
-  }
-  template <class Executor, class Arguments>
-  static constexpr KernelNumbers numbers() {
-    return conv2d_numbers<Executor, Arguments>();
   }
   template <class Input, class Weight, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, Input, Weight) {

@@ -42,26 +42,29 @@ constexpr auto geometry_for(const Arguments& arguments) {
     return shape.at(arguments.batch);
 }
 
-/// What products read and write: bfloat16 factors in mixed precision where the device multiplies such, with a sum of
-/// floats in any case.
-template <class Executor, class Arguments>
-constexpr KernelNumbers matmul_numbers() {
-  if constexpr (in_mixed_precision<Arguments>)
-    if constexpr (requires(Executor& executor, const MatmulGeometry& g, const bfloat16* factor, float* result,
-                           const Arguments& arguments) {
-                    run_matmul(executor, g, factor, factor, result, arguments.epilogue);
-                  })
-      return {DType::bfloat16, DType::float32};
-  return {};
-}
+/// Base of products: bfloat16 factors in mixed precision where the device multiplies such, with a sum of floats in any
+/// case.
+struct ProductOperation : KernelOperation {
+  static constexpr bool carries_epilogue = true;
 
-/// Runs a product whose operands and result are the kernel's.
-template <class Executor, class Arguments>
-void run_matmul_of(Executor& executor, const auto& geometry, const Arguments& arguments) {
-  using Factor = NumberOf<matmul_numbers<Executor, Arguments>().operands>;
-  run_matmul(executor, geometry, arguments.template operand<Factor>(0), arguments.template operand<Factor>(1),
-             arguments.template result<float>(), arguments.epilogue);
-}
+  template <class Executor, class Arguments>
+  static constexpr KernelNumbers numbers() {
+    if constexpr (in_mixed_precision<Arguments>)
+      if constexpr (requires(Executor& executor, const MatmulGeometry& g, const bfloat16* factor, float* result,
+                             const Arguments& arguments) {
+                      run_matmul(executor, g, factor, factor, result, arguments.epilogue);
+                    })
+        return {DType::bfloat16, DType::float32};
+    return {};
+  }
+
+  template <class Executor, class Arguments>
+  static void multiply(Executor& executor, const auto& geometry, const Arguments& arguments) {
+    using Factor = NumberOf<numbers<Executor, Arguments>().operands>;
+    run_matmul(executor, geometry, arguments.template operand<Factor>(0), arguments.template operand<Factor>(1),
+               arguments.template result<float>(), arguments.epilogue);
+  }
+};
 
 constexpr long rows_of(const TensorInfo& info) { return info.rank > 1 ? info.extents[info.rank - 2] : 1; }
 constexpr long columns_of(const TensorInfo& info) { return info.extents[info.rank - 1]; }
@@ -138,7 +141,7 @@ template <bool TransposeLhs, bool TransposeRhs>
 struct Matmul;
 
 /// lhsᵀ·rhs summed over all matrices: (…, n, a), (…, n, b) -> (a, b). The gradient of a shared factor.
-struct OuterSum : KernelOperation {
+struct OuterSum : ProductOperation {
   static constexpr const char* name = "outer_sum";
   template <class A, class B>
   static constexpr MatmulShape shape(A, B) {
@@ -160,13 +163,8 @@ struct OuterSum : KernelOperation {
   }
   template <class A, class B>
   static void run(auto& executor, const auto& arguments, A, B) {
-    run_matmul_of(executor, geometry_for<shape(A{}, B{})>(arguments), arguments);
+    multiply(executor, geometry_for<shape(A{}, B{})>(arguments), arguments);
   }
-  template <class Executor, class Arguments>
-  static constexpr KernelNumbers numbers() {
-    return matmul_numbers<Executor, Arguments>();
-  }
-  static constexpr bool carries_epilogue = true;
 };
 
 /// `OuterSum`; of two rows a broadcasted product, which is computed where it is used.
@@ -180,9 +178,8 @@ constexpr auto outer_sum(Symbol<Context, A> a, Symbol<Context, B> b) {
 }
 
 template <bool TransposeLhs, bool TransposeRhs>
-struct Matmul : KernelOperation {
+struct Matmul : ProductOperation {
   static constexpr const char* name = "matmul";
-  static constexpr bool carries_epilogue = true;
 
   template <class A, class B>
   static constexpr auto result(A, B) {
@@ -196,11 +193,7 @@ struct Matmul : KernelOperation {
   template <class A, class B>
   static void run(auto& executor, const auto& arguments, A, B) {
     constexpr MatmulShape shape = matmul_shape(A::info, B::info, TransposeLhs, TransposeRhs);
-    run_matmul_of(executor, geometry_for<shape>(arguments), arguments);
-  }
-  template <class Executor, class Arguments>
-  static constexpr KernelNumbers numbers() {
-    return matmul_numbers<Executor, Arguments>();
+    multiply(executor, geometry_for<shape>(arguments), arguments);
   }
 
   /// With a = op(lhs), b = op(rhs), y = a·b:  da = dy·bᵀ,  db = aᵀ·dy; a transposed factor wants the transpose of that.

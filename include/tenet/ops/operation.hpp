@@ -69,6 +69,9 @@ struct KernelOperation {
 struct KernelNumbers {
   DType operands = DType::float32, result = DType::float32;
   bool channels_last = false;
+
+  /// Whether channels come last in what has the type.
+  constexpr bool turns(const TensorInfo& type) const { return channels_last && planes_of(type).have_order(); }
 };
 
 /// Calls run(order…): `ChannelsLast` for kernels that want that, else nothing.
