@@ -13,6 +13,8 @@ struct Known {
 /// The first argument behind the executor of kernels that want the channels of images and weights last: input [height,
 /// width, channels], weight [out_channels, kernel_height, kernel_width, channels].
 struct ChannelsLast {};
+/// The same of those that want images so, and weights as ever.
+struct ImagesChannelsLast {};
 
 /// Shapes of a convolution, all per sample: input [channels, height, width], weight [out_channels, channels,
 /// kernel_height, kernel_width], result [out_channels, out_height, out_width].

@@ -137,9 +137,9 @@ struct Access {
 
   /// One number throughout an aligned block of elements of the result (else: contiguous there).
   constexpr bool uniform() const { return !full && !turned && (inner > 1 || count == 1); }
-  /// The length of those blocks; 0: any.
+  /// The length of those blocks; 0: any. Of what is turned, whose elements are as far apart throughout each.
   constexpr long block() const {
-    if (turned) return 1;
+    if (turned) return inner;
     if (full || (count == 1 && !batched)) return 0;
     return uniform() ? inner : count;
   }

@@ -13,7 +13,7 @@
 #include <tenet/device/cpu/matmul.hpp>
 #include <tenet/device/cpu/one_sample.hpp>
 #include <tenet/device/cpu/one_sample_conv2d.hpp>
-#include <tenet/device/cpu/pool2d.hpp>
+#include <tenet/device/cpu/pool2d_channels_last.hpp>
 #include <tenet/device/cpu/prepared_conv2d.hpp>
 #include <tenet/device/cpu/random.hpp>
 #include <tenet/device/cpu/softmax.hpp>
@@ -35,6 +35,7 @@ struct CpuKernels {
   static constexpr ElementRange element_range = &cpu::element_range<role, wiring, functions...>;
 
   static constexpr const char* name = "cpu";
+  static constexpr bool turns_images = true;
   using OneSample = CpuOneSample<CpuKernels>;  ///< for a batch of one of a small network
   using Direct = CpuDirect;                    ///< without Winograd's algorithm
 };

@@ -15,23 +15,35 @@ constexpr Conv2dGeometry conv2d_geometry(const TensorInfo& input, const TensorIn
 
 constexpr Cost conv2d_flops(const Conv2dGeometry& g) { return {2 * g.result_size() * g.taps(), 0}; }
 
-/// Whether a device convolves such numbers, with channels first or (Order: ChannelsLast) last.
-template <class Number, class Executor, class... Order>
-inline constexpr bool convolves =
-    requires(Executor& executor, const Conv2dGeometry& g, const Number* factor, Number* result) {
-      run_conv2d(executor, Order{}..., g, 1, factor, factor, result);
-    };
+/// Whether a device convolves such numbers to such, with channels first or (Order) last.
+template <class Number, class Result, class Executor, Conv2dGeometry g, class... Order>
+inline constexpr bool convolves = requires(Executor& executor, const Number* factor, Result* result) {
+  run_conv2d(executor, Order{}..., Known<g>{}, 1, factor, factor, result);
+};
 
-/// Base of convolutions and their gradients: they read and write bfloat16 in mixed precision, and channels last, where
-/// the device has kernels for that.
+/// Base of convolutions and their gradients: in mixed precision they read, and perhaps write, bfloat16, and channels
+/// come last, where the device has kernels for that.
 struct ConvolutionOperation : KernelOperation {
-  template <class Executor, class Arguments>
-  static constexpr KernelNumbers numbers() {
-    if constexpr (in_mixed_precision<Arguments>) {
-      constexpr bool turned = convolves<bfloat16, Executor, ChannelsLast>;
-      if constexpr (turned || convolves<bfloat16, Executor>) return {DType::bfloat16, DType::bfloat16, turned};
+  template <class Executor, class Arguments, Conv2dGeometry g, class Number, class Result>
+  static constexpr bool find(KernelNumbers& numbers) {
+    numbers = {dtype_in_memory<Number>, dtype_in_memory<Result>, Turned::nothing};
+    if constexpr (may_turn<Arguments>) {
+      if constexpr (convolves<Number, Result, Executor, g, ChannelsLast>)
+        numbers.turned = Turned::images_and_weights;
+      else if constexpr (convolves<Number, Result, Executor, g, ImagesChannelsLast>)
+        numbers.turned = Turned::images;
     }
-    return {DType::float32, DType::float32, convolves<float, Executor, ChannelsLast>};
+    return numbers.turned != Turned::nothing || convolves<Number, Result, Executor, g>;
+  }
+  template <class Executor, class Arguments, Conv2dGeometry g>
+  static constexpr KernelNumbers numbers_for() {
+    KernelNumbers numbers;
+    if constexpr (in_mixed_precision<Arguments>)
+      if (find<Executor, Arguments, g, bfloat16, bfloat16>(numbers) ||
+          find<Executor, Arguments, g, bfloat16, float>(numbers))
+        return numbers;
+    find<Executor, Arguments, g, float, float>(numbers);
+    return numbers;
   }
 };
 
@@ -47,6 +59,10 @@ struct Conv2dInputGradient : ConvolutionOperation {
   static constexpr Cost flops(auto, auto, Weight) {
     return conv2d_flops(geometry<Weight>);
   }
+  template <class Executor, class Arguments, class Weight>
+  static constexpr KernelNumbers numbers(auto, Weight) {
+    return numbers_for<Executor, Arguments, geometry<Weight>>();
+  }
   template <class Weight>
   static constexpr long scratch(const auto* executor, auto, Weight) {
     return scratch_conv2d_input_gradient(executor, Known<geometry<Weight>>{});
@@ -54,14 +70,15 @@ struct Conv2dInputGradient : ConvolutionOperation {
   template <class Weight, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, auto, Weight) {
     constexpr Known<geometry<Weight>> g{};
-    using Number = NumberOf<numbers<Executor, Arguments>().operands>;
+    constexpr KernelNumbers numbers = numbers_for<Executor, Arguments, geometry<Weight>>();
+    using Number = NumberOf<numbers.operands>;
     const Number* const upstream = arguments.template operand<Number>(0);
     const Number* const weight = arguments.template operand<Number>(1);
-    Number* const result = arguments.template result<Number>();
+    auto* const result = arguments.template result<NumberOf<numbers.result>>();
     if constexpr (batch_is_known<Arguments>)
       run_conv2d_input_gradient_one_sample(executor, g, upstream, weight, result);
     else
-      in_order<numbers<Executor, Arguments>().channels_last>([&](auto... order) {
+      in_order<numbers.turned>([&](auto... order) {
         run_conv2d_input_gradient(executor, order..., g, arguments.batch, upstream, weight, result, arguments.epilogue);
       });
   }
@@ -78,6 +95,10 @@ struct Conv2dWeightGradient : ConvolutionOperation {
   static constexpr Cost flops(auto, Input, auto) {
     return conv2d_flops(geometry<Input>);
   }
+  template <class Executor, class Arguments, class Input>
+  static constexpr KernelNumbers numbers(Input, auto) {
+    return numbers_for<Executor, Arguments, geometry<Input>>();
+  }
   template <class Input>
   static constexpr long scratch(const auto* executor, Input, auto) {
     return scratch_conv2d_weight_gradient(executor, Known<geometry<Input>>{});
@@ -85,14 +106,15 @@ struct Conv2dWeightGradient : ConvolutionOperation {
   template <class Input, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, Input, auto) {
     constexpr Known<geometry<Input>> g{};
-    using Number = NumberOf<numbers<Executor, Arguments>().operands>;
+    constexpr KernelNumbers numbers = numbers_for<Executor, Arguments, geometry<Input>>();
+    using Number = NumberOf<numbers.operands>;
     const Number* const input = arguments.template operand<Number>(0);
     const Number* const upstream = arguments.template operand<Number>(1);
-    Number* const result = arguments.template result<Number>();
+    auto* const result = arguments.template result<NumberOf<numbers.result>>();
     if constexpr (batch_is_known<Arguments>)
       run_conv2d_weight_gradient_one_sample(executor, g, input, upstream, result);
     else
-      in_order<numbers<Executor, Arguments>().channels_last>([&](auto... order) {
+      in_order<numbers.turned>([&](auto... order) {
         run_conv2d_weight_gradient(executor, order..., g, arguments.batch, input, upstream, result);
       });
   }
@@ -130,10 +152,20 @@ struct PreparedConv2d : KernelOperation {
   static constexpr long scratch(const auto* executor, auto, auto, auto) {
     return scratch_prepared_conv2d(executor, Known<g>{});
   }
-  static void run(auto& executor, const auto& arguments, auto, auto, auto) {
-    run_prepared_conv2d(executor, Known<g>{}, arguments.batch, arguments.template operand<float>(0),
-                        arguments.template operand<float>(1), arguments.template operand<float>(2),
-                        arguments.template result<float>(), arguments.epilogue);
+  template <class Executor, class Arguments>
+  static constexpr KernelNumbers numbers(auto...) {
+    constexpr bool turned = requires(Executor& executor, const float* operand, float* result) {
+      run_prepared_conv2d(executor, ImagesChannelsLast{}, Known<g>{}, 1, operand, operand, operand, result);
+    };
+    return {DType::float32, DType::float32, turned && may_turn<Arguments> ? Turned::images : Turned::nothing};
+  }
+  template <class Executor, class Arguments>
+  static void run(Executor& executor, const Arguments& arguments, auto, auto, auto) {
+    in_order<numbers<Executor, Arguments>().turned>([&](auto... order) {
+      run_prepared_conv2d(executor, order..., Known<g>{}, arguments.batch, arguments.template operand<float>(0),
+                          arguments.template operand<float>(1), arguments.template operand<float>(2),
+                          arguments.template result<float>(), arguments.epilogue);
+    });
   }
 };
 
@@ -152,6 +184,10 @@ struct Conv2d : ConvolutionOperation {
   static constexpr Cost flops(auto, Input, Weight) {
     return conv2d_flops(geometry<Input, Weight>);
   }
+  template <class Executor, class Arguments, class Input, class Weight>
+  static constexpr KernelNumbers numbers(Input, Weight) {
+    return numbers_for<Executor, Arguments, geometry<Input, Weight>>();
+  }
   template <class Input, class Weight>
   static constexpr long scratch(const auto* executor, Input, Weight) {
     constexpr Known<geometry<Input, Weight>> g{};
@@ -165,14 +201,15 @@ struct Conv2d : ConvolutionOperation {
   template <class Input, class Weight, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, Input, Weight) {
     constexpr Known<geometry<Input, Weight>> g{};
-    using Number = NumberOf<numbers<Executor, Arguments>().operands>;
+    constexpr KernelNumbers numbers = numbers_for<Executor, Arguments, geometry<Input, Weight>>();
+    using Number = NumberOf<numbers.operands>;
     const Number* const input = arguments.template operand<Number>(0);
     const Number* const weight = arguments.template operand<Number>(1);
-    Number* const result = arguments.template result<Number>();
+    auto* const result = arguments.template result<NumberOf<numbers.result>>();
     if constexpr (batch_is_known<Arguments>)
       run_conv2d_one_sample(executor, g, input, weight, result);
     else
-      in_order<numbers<Executor, Arguments>().channels_last>([&](auto... order) {
+      in_order<numbers.turned>([&](auto... order) {
         run_conv2d(executor, order..., g, arguments.batch, input, weight, result, arguments.epilogue);
       });
   }

@@ -61,8 +61,10 @@ struct Instance {
 
   template <class Device>
   static constexpr KernelNumbers numbers() {
-    if constexpr (requires { Op::template numbers<typename Device::Executor, typename Device::Arguments>(); })
-      return Op::template numbers<typename Device::Executor, typename Device::Arguments>();
+    using Executor = typename Device::Executor;
+    using Arguments = typename Device::Arguments;
+    if constexpr (requires { Op::template numbers<Executor, Arguments>(Operands{}...); })
+      return Op::template numbers<Executor, Arguments>(Operands{}...);
     else
       return {};
   }
@@ -70,6 +72,11 @@ struct Instance {
   template <class Device>
   static void run(typename Device::Executor& executor, const typename Device::Arguments& arguments) {
     Op::run(without_row(executor), arguments, Operands{}...);
+  }
+  /// Outside of programs.
+  template <class Device>
+  static void run_in_order_of_types(typename Device::Executor& executor, const typename Device::Arguments& arguments) {
+    Op::run(without_row(executor), InOrderOfTypes<typename Device::Arguments>{arguments}, Operands{}...);
   }
 
   /// Evaluates the wanted gradients of the operands and adds them to the operands' adjoints (ids, -1 where there is
@@ -124,7 +131,9 @@ struct Instance {
       if constexpr (Op::foldable) made.fold = &detail::element_thunk<Op, float>;
     }
     if constexpr (Op::kind == Kind::kernel) made.numbers = numbers<Device>();
-    if constexpr (Op::kind == Kind::kernel)
+    if constexpr (Op::kind == Kind::kernel && Context::holds_values && numbers<Device>().turned != Turned::nothing)
+      made.kernel = &run_in_order_of_types<Device>;
+    else if constexpr (Op::kind == Kind::kernel)
       made.kernel = &run<Device>;
     else if constexpr (Context::holds_values && Op::kind != Kind::view)  // run alone, as it comes
       made.kernel = Context::Base::template run_alone<Op, Result, Operands...>;

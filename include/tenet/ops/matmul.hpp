@@ -48,7 +48,7 @@ struct ProductOperation : KernelOperation {
   static constexpr bool carries_epilogue = true;
 
   template <class Executor, class Arguments>
-  static constexpr KernelNumbers numbers() {
+  static constexpr KernelNumbers numbers(auto...) {
     if constexpr (in_mixed_precision<Arguments>)
       if constexpr (requires(Executor& executor, const MatmulGeometry& g, const bfloat16* factor, float* result,
                              const Arguments& arguments) {

@@ -54,8 +54,8 @@ struct ElementOperation {
 ///   `static void run(executor, arguments, types…)`    what a device does
 ///   `static constexpr Cost flops(result, types…)`     optional
 ///   `static constexpr long scratch(executor*, types…)` optional: floats that each worker needs meanwhile
-///   `static constexpr KernelNumbers numbers<Executor, Arguments>()` optional: what `run` reads and writes, if not
-///   floats
+///   `static constexpr KernelNumbers numbers<Executor, Arguments>(types…)` optional: what `run` reads and writes, if not
+///   floats in the order of their types
 struct KernelOperation {
   static constexpr Kind kind = Kind::kernel;
   static constexpr Algebra algebra = Algebra::none;
@@ -64,28 +64,44 @@ struct KernelOperation {
   static constexpr bool full_precision = false;  ///< the result is kept as it is, whatever the precision of the program
 };
 
-/// The numbers that a kernel reads as its floating-point operands, and those that it writes; and whether it wants the
-/// channels of images and weights last. Lowering copies what lies in memory in another form.
+/// What has its channels last where a kernel reads and writes it.
+enum class Turned : unsigned char { nothing, images, images_and_weights };
+
+/// The numbers that a kernel reads as its floating-point operands, and those that it writes; and what it wants with
+/// channels last. Lowering copies what lies in memory in another form.
 struct KernelNumbers {
   DType operands = DType::float32, result = DType::float32;
-  bool channels_last = false;
+  Turned turned = Turned::nothing;
 
   /// Whether channels come last in what has the type.
-  constexpr bool turns(const TensorInfo& type) const { return channels_last && planes_of(type).have_order(); }
+  constexpr bool turns(const TensorInfo& type) const {
+    return (turned == Turned::images_and_weights || (turned == Turned::images && type.batched)) &&
+           planes_of(type).have_order();
+  }
 };
 
-/// Calls run(order…): `ChannelsLast` for kernels that want that, else nothing.
-template <bool channels_last, class Run>
-void in_order(const Run& run) {
-  if constexpr (channels_last)
+/// Calls run(order…): with the mark of kernels that want channels last, else with nothing.
+template <Turned turned, class Run>
+constexpr void in_order(const Run& run) {
+  if constexpr (turned == Turned::images_and_weights)
     run(ChannelsLast{});
+  else if constexpr (turned == Turned::images)
+    run(ImagesChannelsLast{});
   else
     run();
 }
 
+/// The arguments of a kernel that is run alone, as the tape does: images lie in the order of their types.
+template <class Arguments>
+struct InOrderOfTypes : Arguments {
+  static constexpr bool order_of_types = true;
+};
+
 /// The type of floating-point numbers in memory.
 template <DType dtype>
 using NumberOf = std::conditional_t<dtype == DType::bfloat16, bfloat16, float>;
+template <class Number>
+inline constexpr DType dtype_in_memory = std::is_same_v<Number, bfloat16> ? DType::bfloat16 : DType::float32;
 
 /// Whether a kernel is compiled for a program in mixed precision, see `WithActivations`.
 template <class Arguments>
@@ -94,6 +110,9 @@ inline constexpr bool in_mixed_precision = requires { Arguments::activations; };
 /// Whether a kernel is compiled for one batch alone: `Arguments::batch` is a constant, see exec/one_sample.hpp.
 template <class Arguments>
 inline constexpr bool batch_is_known = std::is_const_v<decltype(Arguments::batch)>;
+/// Whether kernels may be given images with their channels last: a program for one sample keeps the order of types.
+template <class Arguments>
+inline constexpr bool may_turn = !batch_is_known<Arguments> && !requires { Arguments::order_of_types; };
 /// The program of a context is for one sample only: a sum over its batch is what is summed.
 template <class Context>
 inline constexpr bool is_one_sample = [] {

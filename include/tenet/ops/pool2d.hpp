@@ -16,12 +16,17 @@ constexpr Pool2dGeometry pool2d_geometry(const TensorInfo& input) {
 /// Base of the poolings and their gradients: images have their channels last where the device has kernels for that.
 struct PoolingOperation : KernelOperation {
   static constexpr bool carries_epilogue = true;
-  template <class Executor, class Arguments>
-  static constexpr KernelNumbers numbers() {
-    constexpr bool turned = requires(Executor& executor, const Pool2dGeometry& g, const float* x, float* y) {
-      run_max_pool2d(executor, ChannelsLast{}, g, 1, x, y);
-    };
-    return {DType::float32, DType::float32, turned};
+  template <class Executor, Pool2dGeometry g, class Order>
+  static constexpr bool pools = requires(Executor& executor, const float* x, float* y) {
+    run_max_pool2d(executor, Order{}, Known<g>{}, 1, x, y);
+  };
+  template <class Executor, class Arguments, Pool2dGeometry g>
+  static constexpr KernelNumbers numbers_for() {
+    KernelNumbers numbers;
+    if constexpr (may_turn<Arguments>)
+      if constexpr (pools<Executor, g, ChannelsLast> || pools<Executor, g, ImagesChannelsLast>)
+        numbers.turned = pools<Executor, g, ChannelsLast> ? Turned::images_and_weights : Turned::images;
+    return numbers;
   }
 };
 
@@ -35,6 +40,10 @@ struct Pool2d : PoolingOperation {
     constexpr auto g = geometry<Input>;
     return Batched<g.channels, g.out_height(), g.out_width()>{};
   }
+  template <class Executor, class Arguments, class Input>
+  static constexpr KernelNumbers numbers(Input) {
+    return PoolingOperation::numbers_for<Executor, Arguments, geometry<Input>>();
+  }
   template <class Result>
   static constexpr Cost flops(Result, auto) {
     return {Result::size * Kernel * Kernel, 0};
@@ -45,6 +54,10 @@ struct Pool2d : PoolingOperation {
 template <int Kernel, int Stride, int Padding>
 struct MaxPool2dGradient : PoolingOperation {
   static constexpr const char* name = "max_pool2d_gradient";
+  template <class Executor, class Arguments, class Input>
+  static constexpr KernelNumbers numbers(Input, auto, auto) {
+    return numbers_for<Executor, Arguments, pool2d_geometry<Kernel, Stride, Padding>(Input::info)>();
+  }
   template <class Input>
   static constexpr Input result(Input, auto, auto) {
     return {};
@@ -52,7 +65,7 @@ struct MaxPool2dGradient : PoolingOperation {
   template <class Input, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, Input, auto, auto) {
     constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
-    in_order<PoolingOperation::numbers<Executor, Arguments>().channels_last>([&](auto... order) {
+    in_order<PoolingOperation::numbers_for<Executor, Arguments, geometry>().turned>([&](auto... order) {
       run_max_pool2d_gradient(executor, order..., geometry, arguments.batch, arguments.template operand<float>(0),
                               arguments.template operand<float>(1), arguments.template operand<float>(2),
                               arguments.template result<float>(), arguments.epilogue);
@@ -66,7 +79,7 @@ struct MaxPool2d : Pool2d<Kernel, Stride, Padding> {
   template <class Input, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, Input) {
     constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
-    in_order<PoolingOperation::numbers<Executor, Arguments>().channels_last>([&](auto... order) {
+    in_order<PoolingOperation::numbers_for<Executor, Arguments, geometry>().turned>([&](auto... order) {
       run_max_pool2d(executor, order..., Known<geometry>{}, arguments.batch, arguments.template operand<float>(0),
                      arguments.template result<float>(), arguments.epilogue);
     });
@@ -79,11 +92,16 @@ struct MaxPool2d : Pool2d<Kernel, Stride, Padding> {
 template <class Input, int Kernel, int Stride, int Padding>
 struct AvgPool2dGradient : PoolingOperation {
   static constexpr const char* name = "avg_pool2d_gradient";
+  template <class Executor, class Arguments>
+  static constexpr KernelNumbers numbers(auto) {
+    return PoolingOperation::numbers_for<Executor, Arguments,
+                                         pool2d_geometry<Kernel, Stride, Padding>(Input::info)>();
+  }
   static constexpr Input result(auto) { return {}; }
   template <class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, auto) {
     constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
-    in_order<PoolingOperation::numbers<Executor, Arguments>().channels_last>([&](auto... order) {
+    in_order<PoolingOperation::numbers_for<Executor, Arguments, geometry>().turned>([&](auto... order) {
       run_avg_pool2d_gradient(executor, order..., Known<geometry>{}, arguments.batch,
                               arguments.template operand<float>(0), arguments.template result<float>(),
                               arguments.epilogue);
@@ -98,7 +116,7 @@ struct AvgPool2d : Pool2d<Kernel, Stride, Padding> {
   template <class Input, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, Input) {
     constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
-    in_order<PoolingOperation::numbers<Executor, Arguments>().channels_last>([&](auto... order) {
+    in_order<PoolingOperation::numbers_for<Executor, Arguments, geometry>().turned>([&](auto... order) {
       run_avg_pool2d(executor, order..., Known<geometry>{}, arguments.batch, arguments.template operand<float>(0),
                      arguments.template result<float>(), arguments.epilogue);
     });

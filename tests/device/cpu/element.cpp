@@ -7,6 +7,80 @@
 
 using namespace regions;
 
+namespace {
+
+/// y = x·z, or, without operations, y = x, of an image x that lies in the other order than the region goes, and a
+/// number z a channel.
+constexpr Wiring turning(bool multiplies, bool channels_last, bool narrow) {
+  Wiring made;
+  made.outputs = 1;
+  made.turned_inputs = 1;
+  made.narrow_inputs = narrow;
+  made.inputs = multiplies ? 2 : 1;
+  made.operations = multiplies;
+  made.output[0] = multiplies ? 0 : -1;
+  for (signed char& source : made.source[0]) source = 1;
+  made.source[0][0] = 0;
+  made.uniform[1] = multiplies && !channels_last;
+  return made;
+}
+
+template <bool multiplies, bool channels_last, bool narrow>
+void check_turning(long images, int channels, int positions) {
+  const long size = images * channels * positions;
+  CAPTURE(images, channels, positions, multiplies, channels_last, narrow);
+  std::vector<float> x, z, expected(static_cast<std::size_t>(size));
+  for (const int value : random_integers(size, -9, 9, 1)) x.push_back(static_cast<float>(value));
+  for (const int value : random_integers(channels, -9, 9, 2)) z.push_back(static_cast<float>(value));
+  const std::vector<bfloat16> rounded(x.begin(), x.end());
+  for (long i = 0; i < size; ++i) {
+    const long n = i / (channels * positions), c = channels_last ? i % channels : i / positions % channels,
+               p = channels_last ? i / channels % positions : i % positions;
+    const long from = channels_last ? (n * channels + c) * positions + p : (n * positions + p) * channels + c;
+    expected[static_cast<std::size_t>(i)] =
+        x[static_cast<std::size_t>(from)] * (multiplies ? z[static_cast<std::size_t>(c)] : 1);
+  }
+  const TensorInfo image = Image<1, 1, 1>::info, of_image = with_extents(image, {channels, positions, 1});
+  const Access of_x = planes_of(of_image).turned(channels_last),
+               of_z = channels_last ? Access{1, channels} : Access{positions, channels};
+  ElementArguments arguments{};
+  const float* const data = narrow ? reinterpret_cast<const float*>(rounded.data()) : x.data();
+  arguments.inputs[0] = ElementArguments::bind(data, of_x, images);
+  arguments.inputs[1] = ElementArguments::bind(z.data(), of_z, images);
+  arguments.total = size;
+  arguments.block = multiplies ? greatest_common_divisor(of_x.block(), of_z.block()) : of_x.block();
+  constexpr ElementRange range = [] {
+    if constexpr (multiplies)
+      return CpuKernels::element_range<Role::store, turning(true, channels_last, narrow), &multiply<Vector>>;
+    else
+      return CpuKernels::element_range<Role::store, turning(false, channels_last, narrow)>;
+  }();
+  for (const auto& [first, last] : {std::pair{0L, size}, {size / 3, size}, {1L, size - 1}, {size / 2, size / 2 + 1}}) {
+    Target target(size);
+    arguments.outputs[0] = target.data();
+    range(arguments, first, last, 0, 1, nullptr);
+    check_written(target, expected, first, last, 0, 1);
+  }
+  Target target(size);
+  arguments.outputs[0] = target.data();
+  run_element(pool(3), range, arguments);
+  check_written(target, expected, 0, size, 0, 1);
+}
+
+}  // namespace
+
+TEST_CASE("regions on the CPU read images in another order", "[cpu][element]") {
+  for (const auto& [images, channels, positions] :
+       {std::array{1, 2, 3}, {5, 7, 12}, {3, 64, 49}, {9, 33, 65}, {2, 16, 4}}) {
+    check_turning<false, false, false>(images, channels, positions);
+    check_turning<false, true, false>(images, channels, positions);
+    check_turning<false, true, true>(images, channels, positions);
+    check_turning<true, false, false>(images, channels, positions);
+    check_turning<true, true, false>(images, channels, positions);
+    check_turning<true, false, true>(images, channels, positions);
+  }
+}
+
 TEST_CASE("regions on the CPU do what index arithmetic says, for any number of workers", "[cpu][element]") {
   const long large = 4 * cpu::element_grain / Whole::size + 1;
   for (int threads : {1, 3}) check_all<CpuKernels>(pool(threads), large);

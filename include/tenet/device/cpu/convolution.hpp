@@ -43,16 +43,22 @@ constexpr bool batch_pays(const Conv2dGeometry& g, int batch) {
                                                                         : batch >= few_channels_least_batch;
 }
 
+/// Whether a convolution has kernels for images with their channels last.
+template <ConvolvingWorkers Executor = Workers>
+constexpr bool takes_channels_last(const Conv2dGeometry& g) {
+  return convolution_kernel<Executor>(g) == ConvolutionKernel::winograd && winograd_takes_channels_last(g);
+}
+
 namespace detail {
 /// Winograd's convolution of weights as they are; `g` is the exchanged geometry for the gradient by the input.
 template <Conv2dGeometry g>
 void run_winograd_from(Workers& workers, int batch, const float* input, const float* weight, bool exchange,
-                       float* result, Epilogue epilogue) {
+                       float* result, Epilogue epilogue, bool channels_last = false) {
   if (winograd_weights_at_once(g, batch))
-    return run_winograd_conv2d_at_once(workers, g, batch, input, weight, result, exchange, epilogue);
+    return run_winograd_conv2d_at_once(workers, g, batch, input, weight, result, exchange, epilogue, channels_last);
   float* const transformed = workers.workspace(workspace_winograd_weights(g));
   run_winograd_weights(workers, g, weight, transformed, exchange);
-  run_winograd_conv2d(workers, g, batch, input, transformed, result, epilogue);
+  run_winograd_conv2d(workers, g, batch, input, transformed, result, epilogue, channels_last);
 }
 }  // namespace detail
 
@@ -130,6 +136,30 @@ void run_conv2d_weight_gradient(Executor& workers, Known<g>, int batch, const fl
     }
     run_conv2d_weight_gradient(workers, g, batch, input, gradient_of_result, weight_gradient);
   }
+}
+
+// The same of images with their channels last.
+
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+  requires(takes_channels_last<Executor>(g))
+void run_conv2d(Executor& workers, ImagesChannelsLast, Known<g>, int batch, const float* input, const float* weight,
+                float* result, Epilogue epilogue = {}) {
+  detail::run_winograd_from<g>(workers, batch, input, weight, false, result, epilogue, true);
+}
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+  requires(takes_channels_last<Executor>(g))
+void run_conv2d_input_gradient(Executor& workers, ImagesChannelsLast, Known<g>, int batch,
+                               const float* gradient_of_result, const float* weight, float* input_gradient,
+                               Epilogue epilogue = {}) {
+  detail::run_winograd_from<exchanged(g)>(workers, batch, gradient_of_result, weight, true, input_gradient, epilogue,
+                                          true);
+}
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+  requires(takes_channels_last<Executor>(g))
+void run_conv2d_weight_gradient(Executor& workers, ImagesChannelsLast, Known<g>, int batch, const float* input,
+                                const float* gradient_of_result, float* weight_gradient) {
+  run_winograd_weight_gradient(workers, g, batch, input, gradient_of_result, weight_gradient,
+                               workers.workspace(workspace_winograd_weight_gradient(g)), true);
 }
 
 }  // namespace tenet::cpu

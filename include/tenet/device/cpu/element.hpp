@@ -2,6 +2,8 @@
 
 #include <tenet/core/vector.hpp>
 #include <tenet/device/cpu/lanes.hpp>
+#include <tenet/device/cpu/product.hpp>
+#include <tenet/device/cpu/transpose.hpp>
 #include <tenet/device/cpu/workers.hpp>
 #include <tenet/device/element.hpp>
 
@@ -46,26 +48,78 @@ template <Wiring wiring, int k>
   return reinterpret_cast<Numbers<wiring.output_is_narrow(k)>*>(data);
 }
 
-/// Where input k of the piece at i lies: element j at [j], if it is not uniform.
+/// Where the inputs of a block lie: element j of input k at data[k][j], or, turned, at data[k][j * distance[k]].
+/// Uniform ones are broadcast once.
+template <Wiring wiring>
+struct BlockInputs {
+  const float* data[wiring.inputs + 1];
+  Vector uniform[wiring.inputs + 1];
+  long distance[wiring.inputs + 1];
+};
+
+/// Finds input k of the block that element i belongs to.
 template <Wiring wiring, int k>
-[[gnu::always_inline]] inline const float* find_input(const ElementArguments& arguments, long i) {
+[[gnu::always_inline]] inline void find_input(const ElementArguments& arguments, long i, BlockInputs<wiring>& block) {
   const ElementArguments::Input& input = arguments.inputs[k];
-  return reinterpret_cast<const float*>(input_numbers<wiring, k>(input.data) + element_of(input, i) -
-                                        (wiring.uniform[k] ? 0 : i));
+  const auto* const numbers = input_numbers<wiring, k>(input.data);
+  if constexpr (wiring.uniform[k]) {
+    block.uniform[k] = broadcast<Vector>(numbers[element_of(input, i)]);
+  } else if constexpr (wiring.input_is_turned(k)) {
+    const long matrix = quotient(i, input.count) * input.count, row = quotient(i - matrix, input.inner);
+    block.distance[k] = quotient(input.count, input.inner);
+    block.data[k] =
+        reinterpret_cast<const float*>(numbers + matrix + row - (matrix + row * input.inner) * block.distance[k]);
+  } else {
+    block.data[k] = reinterpret_cast<const float*>(numbers + element_of(input, i) - i);
+  }
+}
+template <Wiring wiring, int... K>
+[[gnu::always_inline]] inline void find_inputs(const ElementArguments& arguments, long i, BlockInputs<wiring>& block,
+                                               std::integer_sequence<int, K...>) {
+  (find_input<wiring, K>(arguments, i, block), ...);
 }
 
-/// Where the inputs of a piece lie. Uniform ones are broadcast once.
+/// Whether each block reads the same elements of an input as the one before, or goes on in it.
+template <Wiring wiring, int k>
+inline bool is_periodic(const ElementArguments& arguments) {
+  const ElementArguments::Input& input = arguments.inputs[k];
+  if (wiring.input_is_turned(k)) return false;
+  return input.count <= 1 || (input.inner == 1 && input.count == arguments.block);
+}
 template <Wiring wiring, int... K>
-[[gnu::always_inline]] inline void find_inputs(const ElementArguments& arguments, long i, const float** data,
-                                               Vector* inputs, std::integer_sequence<int, K...>) {
-  ((data[K] = find_input<wiring, K>(arguments, i)), ...);
-  ((inputs[K] = wiring.uniform[K] ? broadcast<Vector>(*input_numbers<wiring, K>(data[K])) : zero_lanes()), ...);
+inline bool are_periodic(const ElementArguments& arguments, std::integer_sequence<int, K...>) {
+  return (is_periodic<wiring, K>(arguments) && ...);
+}
+/// Goes on to the block that begins `by` elements behind: with periodic inputs no index is computed.
+template <Wiring wiring, int... K>
+[[gnu::always_inline]] inline void move_inputs(const ElementArguments& arguments, long by, BlockInputs<wiring>& block,
+                                               std::integer_sequence<int, K...>) {
+  ((block.data[K] = wiring.uniform[K] || arguments.inputs[K].count == 0
+                        ? block.data[K]
+                        : reinterpret_cast<const float*>(input_numbers<wiring, K>(block.data[K]) - by)),
+   ...);
 }
 
+/// The lanes of input k from element j on.
+template <Wiring wiring, int k>
+[[gnu::always_inline]] inline Vector load_input(const BlockInputs<wiring>& block, long j, int lanes) {
+  if constexpr (wiring.uniform[k]) {
+    return block.uniform[k];
+  } else {
+    const auto* const numbers = input_numbers<wiring, k>(block.data[k]);
+    if constexpr (wiring.input_is_turned(k)) {
+      float gathered[vector_width] = {};
+      for (int u = 0; u < lanes; ++u) gathered[u] = static_cast<float>(numbers[(j + u) * block.distance[k]]);
+      return load(gathered);
+    } else {
+      return load_lanes(numbers + j, lanes);
+    }
+  }
+}
 template <Wiring wiring, int... K>
-[[gnu::always_inline]] inline void load_inputs(const float* const* data, const Vector* uniform, long j, int lanes,
-                                               Vector* inputs, std::integer_sequence<int, K...>) {
-  ((inputs[K] = wiring.uniform[K] ? uniform[K] : load_lanes(input_numbers<wiring, K>(data[K]) + j, lanes)), ...);
+[[gnu::always_inline]] inline void load_inputs(const BlockInputs<wiring>& block, long j, int lanes, Vector* inputs,
+                                               std::integer_sequence<int, K...>) {
+  ((inputs[K] = load_input<wiring, K>(block, j, lanes)), ...);
 }
 
 /// Output k of a region.
@@ -85,10 +139,10 @@ template <Wiring wiring, int... K>
 
 /// The region at the elements j … j + lanes - 1: stores its outputs, or returns what is to be summed.
 template <Role role, Wiring wiring, auto... functions>
-[[gnu::always_inline]] inline Vector region_at(const float* const* data, const Vector* uniform, float* const* outputs,
-                                               long j, int lanes) {
+[[gnu::always_inline]] inline Vector region_at(const BlockInputs<wiring>& block, float* const* outputs, long j,
+                                               int lanes) {
   Vector inputs[wiring.inputs + 1], values[sizeof...(functions) + 1];
-  load_inputs<wiring>(data, uniform, j, lanes, inputs, std::make_integer_sequence<int, wiring.inputs>{});
+  load_inputs<wiring>(block, j, lanes, inputs, std::make_integer_sequence<int, wiring.inputs>{});
   tenet::detail::evaluate_region<wiring, functions...>(inputs, values);
   if constexpr (role == Role::store) {
     store_outputs<wiring>(inputs, values, outputs, j, lanes, std::make_integer_sequence<int, wiring.outputs>{});
@@ -98,47 +152,83 @@ template <Role role, Wiring wiring, auto... functions>
   }
 }
 
+/// A copy of floats into another order.
+template <Role role, Wiring wiring>
+inline constexpr bool is_turning_copy =
+    role == Role::store && wiring.operations == 0 && wiring.inputs == 1 && wiring.outputs == 1 &&
+    wiring.turned_inputs == 1 && wiring.narrow_inputs == 0 && wiring.narrow_outputs == 0;
+
+/// Copies the whole blocks of a turned input in [first, last), where the first begins, those of one matrix at a time;
+/// returns where it stopped: at the first element of what is left, part of a block.
+inline long copy_turned(const ElementArguments::Input& input, float* output, long first, long last) {
+  const long block = input.inner, distance = quotient(input.count, block);
+  while (first + block <= last) {
+    const long matrix = quotient(first, input.count) * input.count, row = quotient(first - matrix, block);
+    const long rows = smaller(distance - row, quotient(last - first, block));
+    transpose_vectors(input.data + matrix + row, distance, block, rows, output + first, block);
+    first += rows * block;
+  }
+  return first;
+}
+
 }  // namespace detail
 
 template <Role role, Wiring wiring, auto... functions>
 void element_range(const ElementArguments& arguments, long first, long last, long stride, long repeat,
                    float* accumulator) {
   using namespace detail;
-  const float* data[wiring.inputs + 1];
-  Vector uniform[wiring.inputs + 1];
+  if constexpr (is_turning_copy<role, wiring>) {
+    const ElementArguments::Input& input = arguments.inputs[0];
+    const long whole = (first + input.inner - 1) / input.inner * input.inner;  // where a block begins
+    if (repeat == 1 && whole < last) {
+      if (whole > first) element_range<role, wiring>(arguments, first, whole, 0, 1, nullptr);
+      first = copy_turned(input, arguments.outputs[0], whole, last);
+    }
+  }
+  constexpr std::make_integer_sequence<int, wiring.inputs> all_inputs{};
+  BlockInputs<wiring> inputs{};
   float* outputs[max_region_outputs];
   for (int k = 0; k < wiring.outputs; ++k) outputs[k] = arguments.outputs[k];
+  const bool periodic = are_periodic<wiring>(arguments, all_inputs);
   const long block = arguments.block;
+  const auto begin_of_block = [&](long i) { return i < block ? 0 : quotient(i, block) * block; };
+  const long first_block = begin_of_block(first);
+  const bool whole_blocks_apart = stride % block == 0;
+  long found = -1;                                  // the block whose inputs are found
   Vector sum = zero_lanes(), other = zero_lanes();  // two of them, as an addition takes four cycles
   for (long r = 0; r < repeat; ++r) {
     const long end = last + r * stride;
-    for (long i = first + r * stride; i < end;) {
-      const long block_end = i < block ? block : quotient(i, block) * block + block;
-      const long stop = block_end < end ? block_end : end;
-      find_inputs<wiring>(arguments, i, data, uniform, std::make_integer_sequence<int, wiring.inputs>{});
+    long i = first + r * stride, begin = whole_blocks_apart ? first_block + r * stride : begin_of_block(i);
+    for (; i < end; begin += block) {
+      const long stop = begin + block < end ? begin + block : end;
+      if (periodic && found >= 0)
+        move_inputs<wiring>(arguments, begin - found, inputs, all_inputs);
+      else
+        find_inputs<wiring>(arguments, i, inputs, all_inputs);
+      found = begin;
       if constexpr (role == Role::store) {
         for (; i + vector_width <= stop; i += vector_width)
-          region_at<role, wiring, functions...>(data, uniform, outputs, i, vector_width);
-        if (i < stop) region_at<role, wiring, functions...>(data, uniform, outputs, i, static_cast<int>(stop - i));
+          region_at<role, wiring, functions...>(inputs, outputs, i, vector_width);
+        if (i < stop) region_at<role, wiring, functions...>(inputs, outputs, i, static_cast<int>(stop - i));
       } else if constexpr (role == Role::sum_rows) {
         float* const to = accumulator - (r * stride + first);
         for (; i + vector_width <= stop; i += vector_width)
-          store(to + i, load(to + i) + region_at<role, wiring, functions...>(data, uniform, outputs, i, vector_width));
+          store(to + i, load(to + i) + region_at<role, wiring, functions...>(inputs, outputs, i, vector_width));
         if (const int lanes = rest_of(stop - i); lanes > 0) {
-          const Vector value = region_at<role, wiring, functions...>(data, uniform, outputs, i, lanes);
+          const Vector value = region_at<role, wiring, functions...>(inputs, outputs, i, lanes);
           store_partial(to + i, load_partial(to + i, lanes) + value, lanes);
         }
       } else {
         for (; i + 2 * vector_width <= stop; i += 2 * vector_width) {
-          sum += region_at<role, wiring, functions...>(data, uniform, outputs, i, vector_width);
-          other += region_at<role, wiring, functions...>(data, uniform, outputs, i + vector_width, vector_width);
+          sum += region_at<role, wiring, functions...>(inputs, outputs, i, vector_width);
+          other += region_at<role, wiring, functions...>(inputs, outputs, i + vector_width, vector_width);
         }
         if (i + vector_width <= stop) {
-          sum += region_at<role, wiring, functions...>(data, uniform, outputs, i, vector_width);
+          sum += region_at<role, wiring, functions...>(inputs, outputs, i, vector_width);
           i += vector_width;
         }
         if (const int lanes = rest_of(stop - i); lanes > 0) {
-          const Vector value = region_at<role, wiring, functions...>(data, uniform, outputs, i, lanes);
+          const Vector value = region_at<role, wiring, functions...>(inputs, outputs, i, lanes);
           sum += select(first_lanes(lanes), value, zero_lanes());
         }
       }

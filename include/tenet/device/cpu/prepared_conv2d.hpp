@@ -46,4 +46,16 @@ void run_prepared_conv2d(Executor& workers, Known<g>, int batch, const float* in
   run_conv2d_prepared_patches(workers, g, batch, input, prepared, result, epilogue);
 }
 
+/// The same of images with their channels last.
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+  requires(takes_channels_last<Executor>(g))
+void run_prepared_conv2d(Executor& workers, ImagesChannelsLast, Known<g>, int batch, const float* input, const float*,
+                         const float* prepared, float* result, Epilogue epilogue = {}) {
+  if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
+    if (prepared_by_winograd<Executor>(g, batch))
+      return run_winograd_conv2d_packed(workers, g, batch, input, prepared, result, epilogue, true);
+  }
+  run_conv2d_prepared_patches(workers, g, batch, input, prepared, result, epilogue, true);
+}
+
 }  // namespace tenet::cpu

@@ -47,15 +47,20 @@ constexpr long staged_floats(const Conv2dGeometry& g, long result_rows) {
 
 /// Lays out the patches of the rows of results [y0, y1) of one sample: `image` is that sample, `to` the patch of its
 /// first position.
-inline void lay_patches(const Conv2dGeometry& g, long y0, long y1, const float* image, float* staged, float* to,
-                        long row_floats) {
+inline void lay_patches(const Conv2dGeometry& g, bool channels_last, long y0, long y1, const float* image,
+                        float* staged, float* to, long row_floats) {
   const long staged_width = g.width + 2 * g.padding, line = staged_width * g.channels;
   const long top = y0 * g.stride - g.padding, count = staged_rows(g, y1 - y0);
   const long from = top > 0 ? top : 0, until = smaller(top + count, g.height);
   if (g.padding > 0) std::memset(staged, 0, sizeof(float) * static_cast<std::size_t>(count * line));
-  for (long y = from; y < until; ++y)
-    transpose_vectors(image + y * g.width, long{1} * g.height * g.width, g.channels, g.width,
-                      staged + (y - top) * line + g.padding * g.channels, g.channels);
+  for (long y = from; y < until; ++y) {
+    float* const staged_line = staged + (y - top) * line + g.padding * g.channels;
+    if (channels_last)
+      copy_floats(staged_line, image + y * g.width * g.channels, long{1} * g.width * g.channels);
+    else
+      transpose_vectors(image + y * g.width, long{1} * g.height * g.width, g.channels, g.width, staged_line,
+                        g.channels);
+  }
   const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(g.kernel_width * g.channels);
   for (long y = y0; y < y1; ++y) {
     for (long x = 0; x < g.out_width(); ++x) {
@@ -98,9 +103,10 @@ constexpr long scratch_prepared_patches(const Workers*, const Conv2dGeometry& g)
   return staged > sums ? staged : sums;
 }
 
-/// `run_conv2d` with weights from `run_prepare_patches_weight`.
+/// `run_conv2d` with weights from `run_prepare_patches_weight`, of images in either order.
 inline void run_conv2d_prepared_patches(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
-                                        const float* prepared, float* result, Epilogue epilogue = {}) {
+                                        const float* prepared, float* result, Epilogue epilogue = {},
+                                        bool channels_last = false) {
   using namespace detail;
   if (batch == 0) return;
   workers.reserve_scratch(scratch_prepared_patches(&workers, g));
@@ -114,8 +120,9 @@ inline void run_conv2d_prepared_patches(Workers& workers, const Conv2dGeometry& 
     if (samples <= 0) break;
     auto lay_task = [&](int index, int worker) {
       const long n = index / cut.parts, y0 = index % cut.parts * cut.rows_per_part;
-      lay_patches(g, y0, smaller(y0 + cut.rows_per_part, g.out_height()), input + (n0 + n) * g.input_size(),
-                  workers.scratch(worker), patches + n * positions * cut.row_floats, cut.row_floats);
+      lay_patches(g, channels_last, y0, smaller(y0 + cut.rows_per_part, g.out_height()),
+                  input + (n0 + n) * g.input_size(), workers.scratch(worker), patches + n * positions * cut.row_floats,
+                  cut.row_floats);
     };
     run_tasks(workers, samples * cut.parts, small, lay_task);
 
@@ -123,15 +130,26 @@ inline void run_conv2d_prepared_patches(Workers& workers, const Conv2dGeometry& 
     auto multiply_task = [&](int index, int worker) {
       const long panel = index / blocks, row0 = index % blocks * cut.block;
       const long count = smaller(cut.block, rows - row0), first = panels.first(panel), width = panels.width(panel);
+      const long present = smaller(width, g.out_channels - first);
       const float* const weights = prepared + first * g.taps();
-      float* const sums = workers.scratch(worker);
+      float* const rows_of_result = result + (n0 * positions + row0) * g.out_channels + first;
+      const bool direct = channels_last && present == width;  // tiles write where the results lie
+      float* const sums = direct ? rows_of_result : workers.scratch(worker);
+      const long sums_row = direct ? g.out_channels : width;
       for (long k0 = 0; k0 < g.taps(); k0 += cut.terms) {
         const long terms = smaller(cut.terms, g.taps() - k0);
         const float* const right = weights + k0 * width;
         tiles_fetching(count, static_cast<int>(width / vector_width), terms, patches + row0 * cut.row_floats + k0,
-                       cut.row_floats, right, width, sums, width, k0 > 0, {right + terms * width, terms * width});
+                       cut.row_floats, right, width, sums, sums_row, k0 > 0, {right + terms * width, terms * width});
       }
-      const long present = smaller(width, g.out_channels - first);
+      if (channels_last) {
+        const long at = rows_of_result - result;
+        for (long row = 0; row < count && !direct; ++row)
+          copy_floats(rows_of_result + row * g.out_channels, sums + row * width, present);
+        if (present == g.out_channels) return epilogue(at, at + count * present);
+        for (long row = 0; row < count; ++row) epilogue(at + row * g.out_channels, at + row * g.out_channels + present);
+        return;
+      }
       for (long row = row0; row < row0 + count;) {  // one sample after the other
         const long n = row / positions, position = row % positions;
         const long length = smaller(positions - position, row0 + count - row);

@@ -17,6 +17,11 @@ constexpr bool winograd_fits(const Conv2dGeometry& g) {
          g.channels >= 16 && g.out_channels >= 16 && g.out_height() >= 3 && g.out_width() >= 3;
 }
 
+/// Whether it reads and writes images where they lie with their channels last.
+constexpr bool winograd_takes_channels_last(const Conv2dGeometry& g) {
+  return winograd_fits(g) && g.channels % vector_width == 0 && g.out_channels % vector_width == 0;
+}
+
 /// Whether weights are so large beside the tiles of a batch that `run_winograd_conv2d_at_once` beats transforming them
 /// into memory, 4 times their size, for every step.
 constexpr bool winograd_weights_at_once(const Conv2dGeometry& g, long batch) {
@@ -245,7 +250,7 @@ inline void run_winograd_weights(Workers& workers, const Conv2dGeometry& g, cons
 namespace detail {
 
 /// The convolution with `transformed` weights, or, where that is null, with those of `source`, transformed on the way.
-inline void run_winograd(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
+inline void run_winograd(Workers& workers, const Conv2dGeometry& g, bool channels_last, int batch, const float* input,
                          const float* transformed, const WinogradSource& source, float* result, Epilogue epilogue) {
   workers.reserve_scratch(scratch_winograd(&workers, g));
   const WinogradPlan plan(g, batch, transformed == nullptr);
@@ -255,12 +260,13 @@ inline void run_winograd(Workers& workers, const Conv2dGeometry& g, int batch, c
   const WinogradTiles in = WinogradTiles::groups(g.channels, together);
   const WinogradTiles out = WinogradTiles::groups(g.out_channels, together);
   const long staging = larger(staging_winograd(g, cut.rows), winograd_products * winograd_weight_block);
+  const WinogradImages<const float> images{input, g.channels, g.height, g.width, channels_last};
+  const WinogradImages<float> results{result, g.out_channels, g.out_height(), g.out_width(), channels_last};
   auto read = [&](const WinogradUnit& unit, float* tiles, float* scratch) {
-    transform_unit<InputTransform>(g.channels, g.height, g.width, g.padding, unit, cut.tiles_x, input, tiles, in,
-                                   scratch);
+    transform_unit<InputTransform>(images, g.padding, unit, cut.tiles_x, tiles, in, scratch);
   };
   auto write = [&](const WinogradUnit& unit, const float* tiles, float* scratch) {
-    write_unit(g, unit, tiles, out, result, scratch, epilogue);
+    write_unit(results, unit, tiles, out, scratch, epilogue);
   };
   if (!plan.shared) {
     auto task = [&](int block, int worker) {
@@ -306,11 +312,12 @@ inline void run_winograd(Workers& workers, const Conv2dGeometry& g, int batch, c
 
 }  // namespace detail
 
-/// `run_conv2d` with weights from `run_winograd_weights`. The gradient by the input is the same function with
-/// `exchanged` geometry, of the gradient of the result and exchanged weights.
+/// `run_conv2d` with weights from `run_winograd_weights`, of images in either order. The gradient by the input is the
+/// same function with `exchanged` geometry, of the gradient of the result and exchanged weights.
 inline void run_winograd_conv2d(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
-                                const float* transformed, float* result, Epilogue epilogue = {}) {
-  detail::run_winograd(workers, g, batch, input, transformed, {}, result, epilogue);
+                                const float* transformed, float* result, Epilogue epilogue = {},
+                                bool channels_last = false) {
+  detail::run_winograd(workers, g, channels_last, batch, input, transformed, {}, result, epilogue);
 }
 
 /// The same without transformed weights in memory: they are transformed where they are used, once for every block of
@@ -318,22 +325,23 @@ inline void run_winograd_conv2d(Workers& workers, const Conv2dGeometry& g, int b
 /// `run_winograd_weights`.
 inline void run_winograd_conv2d_at_once(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
                                         const float* weight, float* result, bool exchange = false,
-                                        Epilogue epilogue = {}) {
-  detail::run_winograd(workers, g, batch, input, nullptr, {weight, exchange, false}, result, epilogue);
+                                        Epilogue epilogue = {}, bool channels_last = false) {
+  detail::run_winograd(workers, g, channels_last, batch, input, nullptr, {weight, exchange, false}, result, epilogue);
 }
 
 /// The same with weights packed by `run_prepare_patches_weight`: transformed where they are used, or, where there are
 /// few or many tiles share them, into the workers' workspace before.
 inline void run_winograd_conv2d_packed(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
-                                       const float* packed, float* result, Epilogue epilogue = {}) {
+                                       const float* packed, float* result, Epilogue epilogue = {},
+                                       bool channels_last = false) {
   using namespace detail;
   const WinogradSource source{packed, false, true};
   const long numbers = long{1} * g.channels * g.out_channels;
   if (numbers >= 1 << 17 || (numbers >= 1 << 14 && batch * g.positions() <= 1024))
-    return run_winograd(workers, g, batch, input, nullptr, source, result, epilogue);
+    return run_winograd(workers, g, channels_last, batch, input, nullptr, source, result, epilogue);
   float* const transformed = workers.workspace(workspace_winograd_weights(g));
   run_transform_weights(workers, g, source, transformed);
-  run_winograd(workers, g, batch, input, transformed, {}, result, epilogue);
+  run_winograd(workers, g, channels_last, batch, input, transformed, {}, result, epilogue);
 }
 
 }  // namespace tenet::cpu

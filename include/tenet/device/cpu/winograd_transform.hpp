@@ -267,6 +267,17 @@ inline long tiles_of(const WinogradCut& cut, long block, long batch) {
   return samples_of(cut, block, batch) * smaller(cut.rows, cut.tiles_y - row0) * cut.tiles_x;
 }
 
+/// Images of a batch, [channels, height, width] or, with their channels last, [height, width, channels]. The latter are
+/// read and written where they lie; they have whole vectors of channels.
+template <class Float>
+struct WinogradImages {
+  Float* data;
+  long channels, height, width;
+  bool channels_last;
+
+  Float* sample(long n) const { return data + n * channels * height * width; }
+};
+
 /// Floats to hold the rows that a unit reads or writes, channels-last, and a pixel of zeros.
 constexpr long staging_winograd(const Conv2dGeometry& g, long rows) {
   const long channels = round_up(g.channels, vector_width), out_channels = round_up(g.out_channels, vector_width);
@@ -275,23 +286,23 @@ constexpr long staging_winograd(const Conv2dGeometry& g, long rows) {
   return round_up(larger(in, out) + larger(channels, out_channels), 16);
 }
 
-/// Transforms the tiles of a unit of `input`, or with `ResultGradientTransform` those of the gradient of the result
-/// (an image of the results' size without padding).
+/// Transforms the tiles of a unit of the input, or with `ResultGradientTransform` those of the gradient of the result
+/// (images of the results' size without padding).
 template <class Transform>
-void transform_unit(long channels, long height, long width, long padding, const WinogradUnit& unit, long tiles_x,
-                    const float* images, float* to, const WinogradTiles& tiles, float* staging) {
-  const long y0 = winograd_out * unit.row - padding;
+void transform_unit(const WinogradImages<const float>& images, long padding, const WinogradUnit& unit, long tiles_x,
+                    float* to, const WinogradTiles& tiles, float* staging) {
+  const long y0 = winograd_out * unit.row - padding, width = images.width;
   const long first = y0 > 0 ? y0 : 0;
-  const long last = smaller(height, y0 + winograd_out * (unit.rows - 1) + Transform::from_size);
-  const long row = round_up(channels, vector_width);
+  const long last = smaller(images.height, y0 + winograd_out * (unit.rows - 1) + Transform::from_size);
+  const long row = round_up(images.channels, vector_width);
+  const float* const sample = images.sample(unit.sample);
   float* const zeros = staging;
   float* const rows = staging + row;
   fill_floats(zeros, 0, row);
-  if (last > first) {
-    transpose_vectors(images + unit.sample * channels * height * width + first * width, height * width, channels,
-                      (last - first) * width, rows, row);
-  }
-  const WinogradImage image{rows - first * width * row, row, height, width};
+  if (last > first && !images.channels_last)
+    transpose_vectors(sample + first * width, images.height * width, images.channels, (last - first) * width, rows,
+                      row);
+  const WinogradImage image{images.channels_last ? sample : rows - first * width * row, row, images.height, width};
   long tile = unit.tile;
   for (long i = 0; i < unit.rows; ++i) {
     for (long j = 0; j < tiles_x; ++j, ++tile) {
@@ -301,18 +312,20 @@ void transform_unit(long channels, long height, long width, long padding, const 
 }
 
 /// Transforms the tiles of a unit back and writes its rows of the result.
-inline void write_unit(const Conv2dGeometry& g, const WinogradUnit& unit, const float* from, const WinogradTiles& tiles,
-                       float* result, float* staging, Epilogue epilogue) {
-  const long channels = g.out_channels, height = g.out_height(), width = g.out_width();
+inline void write_unit(const WinogradImages<float>& images, const WinogradUnit& unit, const float* from,
+                       const WinogradTiles& tiles, float* staging, Epilogue epilogue) {
+  const long channels = images.channels, height = images.height, width = images.width;
   const long y0 = winograd_out * unit.row, rows = smaller(winograd_out * unit.rows, height - y0);
-  const long row = round_up(channels, vector_width);
+  const long row = round_up(channels, vector_width), plane = height * width;
   const long point_step = tiles.point_step(0);
+  float* const image = images.channels_last ? images.sample(unit.sample) + y0 * width * row : staging;
   long tile = unit.tile;
   for (long y = 0; y < rows; y += winograd_out) {
+    const long valid_y = smaller(winograd_out, rows - y);
     for (long x = 0; x < width; x += winograd_out, ++tile) {
-      const long valid_y = smaller(winograd_out, rows - y), valid_x = smaller(winograd_out, width - x);
+      const long valid_x = smaller(winograd_out, width - x);
       const float* const source = from + tiles.at(0, tile);
-      float* const target = staging + (y * width + x) * row;
+      float* const target = image + (y * width + x) * row;
       for (long c = 0; c < channels; c += vector_width) {
         transform_tile<ResultTransform>(
             [&](int i, int j) { return load(source + (i * winograd_in + j) * point_step + c); },
@@ -321,13 +334,18 @@ inline void write_unit(const Conv2dGeometry& g, const WinogradUnit& unit, const 
             });
       }
     }
+    if (images.channels_last) {
+      const long first = (unit.sample * plane + (y0 + y) * width) * channels;
+      epilogue(first, first + valid_y * width * channels);
+    }
   }
-  const long plane = height * width, first = unit.sample * g.result_size() + y0 * width, count = rows * width;
+  if (images.channels_last) return;
+  const long first = unit.sample * channels * plane + y0 * width, count = rows * width;
   for (long o = 0; o < channels; o += 16) {  // few streams of writes at a time
-    transpose_vectors(staging + o, row, count, smaller(16, channels - o), result + first + o * plane, plane);
+    transpose_vectors(staging + o, row, count, smaller(16, channels - o), images.data + first + o * plane, plane);
   }
   if (count == plane) {
-    epilogue(first, first + g.result_size());
+    epilogue(first, first + channels * plane);
   } else {
     for (long o = 0; o < channels; ++o) epilogue(first + o * plane, first + o * plane + count);
   }

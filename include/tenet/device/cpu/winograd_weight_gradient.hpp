@@ -89,7 +89,8 @@ constexpr long workspace_winograd_weight_gradient(const Conv2dGeometry& g) {
 
 /// The gradient of `run_conv2d` by its weight, summed over the batch.
 inline void run_winograd_weight_gradient(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
-                                         const float* gradient_of_result, float* weight_gradient, float* workspace) {
+                                         const float* gradient_of_result, float* weight_gradient, float* workspace,
+                                         bool channels_last = false) {
   using namespace detail;
   if (batch == 0) return fill_floats(weight_gradient, 0, g.weight_size());
   workers.reserve_scratch(scratch_winograd_weight_gradient(&workers, g));
@@ -108,16 +109,18 @@ inline void run_winograd_weight_gradient(Workers& workers, const Conv2dGeometry&
     write_weight_gradient(g, smaller(channels, g.channels - c), columns, smaller(columns, g.out_channels - o),
                           own + c0 * columns, weight_gradient + (o * g.channels + c) * 9);
   };
+  const WinogradImages<const float> images{input, g.channels, g.height, g.width, channels_last};
+  const WinogradImages<const float> upstream{gradient_of_result, g.out_channels, g.out_height(), g.out_width(),
+                                             channels_last};
   /// Transforms unit `index` of a block: first those of the input, then those of the gradient.
   auto read = [&](long block, long parts, long index, float* inputs, float* scratch) {
     const long units = samples_of(cut, block, batch) * parts;
     const WinogradUnit unit = unit_of(cut, block, parts, index % units);
     if (index < units) {
-      transform_unit<InputTransform>(g.channels, g.height, g.width, g.padding, unit, cut.tiles_x, input, inputs, in,
-                                     scratch);
+      transform_unit<InputTransform>(images, g.padding, unit, cut.tiles_x, inputs, in, scratch);
     } else {
-      transform_unit<ResultGradientTransform>(g.out_channels, g.out_height(), g.out_width(), 0, unit, cut.tiles_x,
-                                              gradient_of_result, inputs + in.floats(cut.most_tiles()), out, scratch);
+      transform_unit<ResultGradientTransform>(upstream, 0, unit, cut.tiles_x, inputs + in.floats(cut.most_tiles()), out,
+                                              scratch);
     }
   };
   /// own = (or +=) the products of one point of a block's tiles, for one panel of channels and one of result channels.
