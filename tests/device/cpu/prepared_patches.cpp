@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "../../support/turned_device.hpp"
 #include "../agreement.hpp"
 #include "tenet/device/reference/conv2d.hpp"
 
@@ -9,13 +10,18 @@ namespace {
 
 using namespace tenet;
 
-/// Against the reference, with an epilogue that doubles each element once.
-void check_prepared(const Conv2dGeometry& g, int batch) {
-  CAPTURE(g.channels, g.height, g.width, g.out_channels, g.kernel_height, g.stride, g.padding, batch);
-  const auto input = random_floats(batch * g.input_size(), 1), weight = random_floats(g.weight_size(), 2);
+/// Against the reference, with an epilogue that doubles each element once, of images in one order.
+void check_prepared(const Conv2dGeometry& g, int batch, bool channels_last) {
+  CAPTURE(g.channels, g.height, g.width, g.out_channels, g.kernel_height, g.stride, g.padding, batch, channels_last);
+  auto input = random_floats(batch * g.input_size(), 1);
+  const auto weight = random_floats(g.weight_size(), 2);
   std::vector<float> expected(static_cast<std::size_t>(batch * g.result_size())), first;
   reference::Serial serial;
   run_conv2d(serial, g, batch, input.data(), weight.data(), expected.data());
+  if (channels_last) {
+    turned::channels_last(std::vector(input), g.channels, long{1} * g.height * g.width, input.data());
+    turned::channels_last(std::vector(expected), g.out_channels, g.positions(), expected.data());
+  }
   for (const int threads : {1, 2, 3}) {
     cpu::Workers workers(threads);
     std::vector<float> prepared(static_cast<std::size_t>(cpu::prepared_patches_weight(g)), 9.0f);
@@ -26,7 +32,8 @@ void check_prepared(const Conv2dGeometry& g, int batch) {
                              for (long i = from; i < to; ++i) all[i] *= 2;
                            },
                            found.data()};
-    cpu::run_conv2d_prepared_patches(workers, g, batch, input.data(), prepared.data(), found.data(), doubled);
+    cpu::run_conv2d_prepared_patches(workers, g, batch, input.data(), prepared.data(), found.data(), doubled,
+                                     channels_last);
     double worst = 0;
     for (std::size_t i = 0; i < found.size(); ++i)
       worst = std::fmax(worst, std::fabs(double{found[i]} - 2 * expected[i]));
@@ -34,6 +41,11 @@ void check_prepared(const Conv2dGeometry& g, int batch) {
     if (threads == 1) first = found;
     CHECK(found == first);
   }
+}
+
+void check_prepared(const Conv2dGeometry& g, int batch) {
+  check_prepared(g, batch, false);
+  check_prepared(g, batch, true);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tenet/device/cpu/winograd.hpp"
 
 #include "../../support/convolutions.hpp"
+#include "../../support/turned_device.hpp"
 #include "tenet/device/cpu/prepared_patches.hpp"
 #include "tenet/device/reference/conv2d.hpp"
 
@@ -92,6 +93,39 @@ TEST_CASE("Winograd epilogues cover the result once", "[cpu][winograd]") {
     const auto transformed = transformed_weights(pool(1), g, weight.data(), false);
     convolutions::check_epilogue(batch * g.result_size(), [&](Workers& workers, float* to, tenet::Epilogue epilogue) {
       run_winograd_conv2d(workers, g, batch, input.data(), transformed.data(), to, epilogue);
+    });
+  });
+}
+
+TEST_CASE("Winograd convolutions of images with channels last give the same bits", "[cpu][winograd]") {
+  constexpr Conv2dGeometry shapes[] = {{16, 4, 4, 16, 3, 3, 1, 1},  {64, 28, 28, 64, 3, 3, 1, 1},
+                                       {32, 9, 7, 48, 3, 3, 1, 0},  {48, 6, 13, 32, 3, 3, 1, 2},
+                                       {64, 5, 5, 256, 3, 3, 1, 1}, {144, 7, 7, 128, 3, 3, 1, 1}};
+  convolutions::for_each(shapes, {1, 3, 33}, [](const Conv2dGeometry& g, int batch) {
+    REQUIRE(tenet::cpu::winograd_takes_channels_last(g));
+    const auto input = random_floats(batch * g.input_size(), 1), weight = random_floats(g.weight_size(), 2);
+    std::vector<float> turned_input(input.size()),
+        packed(static_cast<std::size_t>(tenet::cpu::prepared_patches_weight(g)));
+    turned::channels_last(input, g.channels, long{1} * g.height * g.width, turned_input.data());
+    tenet::cpu::run_prepare_patches_weight(pool(1), g, weight.data(), packed.data());
+    const auto transformed = transformed_weights(pool(1), g, weight.data(), false);
+    const auto check = [&](auto run) {  // (workers, input, to, epilogue, channels_last)
+      std::vector<float> expected(static_cast<std::size_t>(batch * g.result_size())), found(expected.size());
+      run(pool(2), input.data(), expected.data(), tenet::Epilogue{}, false);
+      run(pool(3), turned_input.data(), found.data(), tenet::Epilogue{}, true);
+      CHECK(turned::channels_first(found.data(), batch, g.out_channels, g.positions()) == expected);
+      convolutions::check_epilogue(batch * g.result_size(), [&](Workers& workers, float* to, tenet::Epilogue epilogue) {
+        run(workers, turned_input.data(), to, epilogue, true);
+      });
+    };
+    check([&](Workers& workers, const float* from, float* to, tenet::Epilogue epilogue, bool channels_last) {
+      run_winograd_conv2d(workers, g, batch, from, transformed.data(), to, epilogue, channels_last);
+    });
+    check([&](Workers& workers, const float* from, float* to, tenet::Epilogue epilogue, bool channels_last) {
+      run_winograd_conv2d_at_once(workers, g, batch, from, weight.data(), to, false, epilogue, channels_last);
+    });
+    check([&](Workers& workers, const float* from, float* to, tenet::Epilogue epilogue, bool channels_last) {
+      run_winograd_conv2d_packed(workers, g, batch, from, packed.data(), to, epilogue, channels_last);
     });
   });
 }

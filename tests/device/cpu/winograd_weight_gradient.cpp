@@ -1,6 +1,7 @@
 #include "tenet/device/cpu/winograd_weight_gradient.hpp"
 
 #include "../../support/convolutions.hpp"
+#include "../../support/turned_device.hpp"
 #include "tenet/device/reference/conv2d.hpp"
 
 namespace {
@@ -8,9 +9,10 @@ namespace {
 using tenet::Conv2dGeometry;
 using tenet::cpu::Workers;
 
-void run(Workers& workers, const Conv2dGeometry& g, int batch, const float* input, const float* upstream, float* to) {
+void run(Workers& workers, const Conv2dGeometry& g, int batch, const float* input, const float* upstream, float* to,
+         bool channels_last = false) {
   std::vector<float> workspace(static_cast<std::size_t>(tenet::cpu::workspace_winograd_weight_gradient(g)), 1e30f);
-  run_winograd_weight_gradient(workers, g, batch, input, upstream, to, workspace.data());
+  run_winograd_weight_gradient(workers, g, batch, input, upstream, to, workspace.data(), channels_last);
 }
 
 }  // namespace
@@ -36,5 +38,24 @@ TEST_CASE("Winograd gradients by the weight of no samples are zero", "[cpu][wino
     std::vector<float> result(static_cast<std::size_t>(g.weight_size()), 1);
     run(pool(2), g, batch, nullptr, nullptr, result.data());
     for (float value : result) REQUIRE(value == 0);
+  });
+}
+
+TEST_CASE("Winograd gradients by the weight of images with channels last have the same bits",
+          "[cpu][winograd_weight_gradient]") {
+  constexpr Conv2dGeometry shapes[] = {{16, 4, 4, 16, 3, 3, 1, 1},
+                                       {64, 28, 28, 64, 3, 3, 1, 1},
+                                       {32, 9, 7, 48, 3, 3, 1, 0},
+                                       {48, 6, 13, 32, 3, 3, 1, 2},
+                                       {256, 5, 5, 192, 3, 3, 1, 1}};
+  convolutions::for_each(shapes, {1, 3, 33}, [](const Conv2dGeometry& g, int batch) {
+    const auto input = random_floats(batch * g.input_size(), 1), upstream = random_floats(batch * g.result_size(), 2);
+    std::vector<float> turned_input(input.size()), turned_upstream(upstream.size());
+    turned::channels_last(input, g.channels, long{1} * g.height * g.width, turned_input.data());
+    turned::channels_last(upstream, g.out_channels, g.positions(), turned_upstream.data());
+    std::vector<float> expected(static_cast<std::size_t>(g.weight_size())), found(expected.size());
+    run(pool(2), g, batch, input.data(), upstream.data(), expected.data());
+    run(pool(3), g, batch, turned_input.data(), turned_upstream.data(), found.data(), true);
+    CHECK(found == expected);
   });
 }

@@ -11,7 +11,7 @@ namespace tenet::cpu {
 /// Winograd's product takes less than the direct one once there are enough positions to transform its weights for.
 template <ConvolvingWorkers Executor = Workers>
 constexpr bool prepared_by_winograd(const Conv2dGeometry& g, long batch) {
-  return convolution_kernel<Executor>(g) == ConvolutionKernel::winograd && batch * g.positions() >= 100;
+  return convolution_kernel<Executor>(g) == ConvolutionKernel::winograd && batch * g.positions() >= 40;
 }
 
 /// Floats of the prepared weights; 0 where there is nothing to prepare: few channels and few taps need no packing.

@@ -275,7 +275,11 @@ inline void run_winograd(Workers& workers, const Conv2dGeometry& g, bool channel
       float* const to = from + in.floats(cut.most_tiles());
       const long samples = samples_of(cut, block, batch), tiles = tiles_of(cut, block, batch);
       for (long n = 0; n < samples; ++n) read(unit_of(cut, block, 1, n), from, scratch);
+      const WinogradUnit own = unit_of(cut, block, 1, 0), next = unit_of(cut, block + workers.size(), 1, 0);
+      const long next_samples = samples_of(cut, block + workers.size(), batch);
       for (long point = 0; point < winograd_products; ++point) {
+        results.template fetch<winograd_out>(point, own, samples);
+        images.template fetch<winograd_in>(point, next, next_samples, g.padding);
         multiply_point(g, point, tiles, from, in, transformed, to, out);
       }
       for (long n = 0; n < samples; ++n) write(unit_of(cut, block, 1, n), to, scratch);

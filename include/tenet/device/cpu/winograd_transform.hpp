@@ -251,6 +251,33 @@ struct WinogradUnit {
   long sample, row, rows, tile;  // `tile`: the first one's number in the block
 };
 
+/// Images of a batch, [channels, height, width] or, with their channels last, [height, width, channels]. The latter are
+/// read and written where they lie; they have whole vectors of channels.
+template <class Float>
+struct WinogradImages {
+  Float* data;
+  long channels, height, width;
+  bool channels_last;
+
+  Float* sample(long n) const { return data + n * channels * height * width; }
+
+  /// While the products of a point run: fetches a part, of as many as there are points, of what tiles of `size` in the
+  /// rows of a unit read, or, where Float is not const, write; of `samples` samples. Channels first are left to the
+  /// processor. Inlined, as GCC drops calls of functions that only fetch.
+  template <int size>
+  [[gnu::always_inline]] void fetch(long point, const WinogradUnit& unit, long samples, long padding = 0) const {
+    const long top = winograd_out * unit.row - padding, end = top + winograd_out * (unit.rows - 1) + size;
+    const long first = top > 0 ? top : 0, count = (smaller(end, height) - first) * width * channels;
+    if (!channels_last || count <= 0) return;
+    for (long n = 0; n < samples; ++n) {
+      const Float* const rows = sample(unit.sample + n) + first * width * channels;
+      const long last = count * (point + 1) / winograd_products;
+      for (long i = count * point / winograd_products; i < last; i += 16)
+        __builtin_prefetch(rows + i, std::is_const_v<Float> ? 0 : 1, 2);
+    }
+  }
+};
+
 /// The units of block `block`, cut into `parts` pieces a sample.
 inline WinogradUnit unit_of(const WinogradCut& cut, long block, long parts, long index) {
   const long row0 = block % cut.row_blocks * cut.rows, rows = smaller(cut.rows, cut.tiles_y - row0);
@@ -266,17 +293,6 @@ inline long tiles_of(const WinogradCut& cut, long block, long batch) {
   const long row0 = block % cut.row_blocks * cut.rows;
   return samples_of(cut, block, batch) * smaller(cut.rows, cut.tiles_y - row0) * cut.tiles_x;
 }
-
-/// Images of a batch, [channels, height, width] or, with their channels last, [height, width, channels]. The latter are
-/// read and written where they lie; they have whole vectors of channels.
-template <class Float>
-struct WinogradImages {
-  Float* data;
-  long channels, height, width;
-  bool channels_last;
-
-  Float* sample(long n) const { return data + n * channels * height * width; }
-};
 
 /// Floats to hold the rows that a unit reads or writes, channels-last, and a pixel of zeros.
 constexpr long staging_winograd(const Conv2dGeometry& g, long rows) {

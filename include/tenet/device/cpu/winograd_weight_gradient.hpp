@@ -139,7 +139,11 @@ inline void run_winograd_weight_gradient(Workers& workers, const Conv2dGeometry&
       const long first = cut.blocks * part / parts_of_blocks, last = cut.blocks * (part + 1) / parts_of_blocks;
       for (long block = first; block < last; ++block) {
         for (long unit = 0; unit < 2 * samples_of(cut, block, batch); ++unit) read(block, 1, unit, tiles, scratch);
+        const WinogradUnit next = unit_of(cut, block + 1, 1, 0);
+        const long next_samples = block + 1 < last ? samples_of(cut, block + 1, batch) : 0;
         for (long point = 0; point < winograd_products; ++point) {
+          images.template fetch<winograd_in>(point, next, next_samples, g.padding);
+          upstream.template fetch<winograd_out>(point, next, next_samples);
           for (long task = 0; task < weights.tasks(); ++task) {
             multiply(task, point, tiles_of(cut, block, batch), tiles, sums + part * all_sums + task * weights.sums,
                      block > first);
