@@ -3,7 +3,6 @@
 #include "tenet/core/geometry.hpp"
 #include "tenet/device/cpu/channels_last_tile.hpp"
 #include "tenet/device/cpu/product.hpp"
-#include "tenet/device/epilogue.hpp"
 
 /// Convolutions of images with their channels last, as products whose rows are positions: what the convolution and its
 /// gradient by the input, which is one convolution for each phase of the stride, have in common.
@@ -212,16 +211,17 @@ struct GridTask {
   constexpr GridPart lines() const { return {sample0, samples, static_cast<int>(line0), static_cast<int>(line1)}; }
 };
 
-/// Calls the epilogue for columns [first, last) of pixels [pixel0, pixel1) of some samples of an image.
-inline void finish_columns(const Epilogue& epilogue, const GridTask& task, long sample_pixels, long pixel0, long pixel1,
-                           long columns, long first, long last) {
-  if (!epilogue) return;
+/// Calls range(from, until) for all runs in memory of columns [first, last) of pixels [pixel0, pixel1) of the samples
+/// of a task, in an image of `columns` channels.
+template <class Range>
+void for_each_run(const GridTask& task, long sample_pixels, long pixel0, long pixel1, long columns, long first,
+                  long last, Range&& range) {
   for (long n = task.sample0; n < task.sample0 + task.samples; ++n) {
     const long from = (n * sample_pixels + pixel0) * columns, until = (n * sample_pixels + pixel1) * columns;
     if (last - first == columns) {
-      epilogue(from, until);
+      range(from, until);
     } else {
-      for (long at = from; at < until; at += columns) epilogue(at + first, at + last);
+      for (long at = from; at < until; at += columns) range(at + first, at + last);
     }
   }
 }

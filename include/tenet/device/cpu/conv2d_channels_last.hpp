@@ -1,9 +1,8 @@
 #pragma once
 
-#include <cstring>
-
 #include "tenet/core/bfloat16.hpp"
 #include "tenet/core/geometry.hpp"
+#include "tenet/device/cpu/channels_last_pairs.hpp"
 #include "tenet/device/cpu/channels_last_patches.hpp"
 #include "tenet/device/cpu/channels_last_rows.hpp"
 #include "tenet/device/cpu/prepared_patches.hpp"
@@ -14,11 +13,6 @@
 /// channels, kernel_height, kernel_width], result [batch, out_height, out_width, out_channels]. It is the product
 /// [positions, taps] · [taps, out_channels]; the rows of its left factor are read where they lie.
 namespace tenet::cpu {
-
-/// Whether the kernels of images with their channels last take bfloat16: numbers are multiplied in pairs of channels.
-constexpr bool channels_last_takes_bfloat16(const Conv2dGeometry& g) {
-  return g.channels % 2 == 0 && g.out_channels % 2 == 0;
-}
 
 namespace detail {
 
@@ -74,8 +68,9 @@ void convolve_channels_last(Workers& workers, const Conv2dGeometry& g, int batch
     const GridTask part(cut, index, batch, g.out_height(), panels.count);
     (lays_patches(g) ? convolve_patches<Factor> : convolve_lines<Factor>)(g, part, input, weights, result,
                                                                           workers.scratch(worker));
-    finish_columns(epilogue, part, g.positions(), part.line0 * g.out_width(), part.line1 * g.out_width(),
-                   g.out_channels, panels.first(part.panel0), smaller(panels.first(part.panel1), g.out_channels));
+    if (!epilogue) return;
+    for_each_run(part, g.positions(), part.line0 * g.out_width(), part.line1 * g.out_width(), g.out_channels,
+                 panels.first(part.panel0), smaller(panels.first(part.panel1), g.out_channels), epilogue);
   };
   run_tasks(workers, cut.tasks(), batch * g.flops() < inline_flops, task);
 }
@@ -84,16 +79,6 @@ void convolve_channels_last(Workers& workers, const Conv2dGeometry& g, int batch
 constexpr Conv2dGeometry of_pairs(Conv2dGeometry g) {
   g.channels /= 2;
   return g;
-}
-
-/// to[i] = the pair a[i], b[i]; writes nothing beyond `count`.
-inline void write_pairs(const bfloat16* a, const bfloat16* b, long count, float* to) {
-  long i = 0;
-  for (; i + vector_width <= count; i += vector_width) store(to + i, load_pairs(a + i, b + i));
-  for (; i < count; ++i) {
-    const std::uint32_t pair = a[i].bits | static_cast<std::uint32_t>(b[i].bits) << 16;
-    std::memcpy(to + i, &pair, sizeof pair);
-  }
 }
 
 /// to [out_channels, channels / 2, kernel_height, kernel_width] = pairs of the weights of neighbouring channels.
