@@ -34,19 +34,23 @@ constexpr GridCut patch_cut(const Conv2dGeometry& g, long batch) {
 /// Floats of a padded line of the image.
 constexpr long padded_line(const Conv2dGeometry& g) { return long{1} * (g.width + 2 * g.padding) * g.channels; }
 
-/// Floats of the patches of `patch_lines` lines, and of the padded lines that they are laid from, with room for whole
-/// vectors behind each.
-constexpr long patch_floats(const Conv2dGeometry& g) {
-  if (!lays_patches(g)) return 0;
-  const long lines = (patch_lines(g) - 1) * g.stride + g.kernel_height;
-  return patch_lines(g) * g.out_width() * g.taps() + lines * padded_line(g) + 2 * vector_width;
+/// Lines of the image that `result_lines` lines of results meet.
+constexpr long lines_met(const Conv2dGeometry& g, long result_lines) {
+  return (result_lines - 1) * g.stride + g.kernel_height;
 }
 
-/// to [(line1 - line0) * out_width, taps] = the patches of the results' lines [line0, line1) of one sample.
+/// Floats of the patches of some lines, and of the padded lines that they are laid from, with room for whole vectors
+/// behind each.
+constexpr long patch_floats(const Conv2dGeometry& g, long lines) {
+  return lines * g.out_width() * g.taps() + lines_met(g, lines) * padded_line(g) + 2 * vector_width;
+}
+
+/// to [(line1 - line0) * out_width, taps] = the patches of the results' lines [line0, line1) of one sample; `image`:
+/// its lines from `first_line` on.
 [[gnu::noinline]] inline void lay_channels_last_patches(const Conv2dGeometry& g, long line0, long line1,
-                                                        const float* image, float* to) {
+                                                        const float* image, long first_line, float* to) {
   const long line = padded_line(g), width = long{1} * g.width * g.channels;
-  const long count = (line1 - line0 - 1) * g.stride + g.kernel_height;
+  const long count = lines_met(g, line1 - line0);
   float* const padded = to + (line1 - line0) * g.out_width() * g.taps() + vector_width;
   for (long i = 0; i < count; ++i) {
     const long y = i + line0 * g.stride - g.padding;
@@ -54,7 +58,7 @@ constexpr long patch_floats(const Conv2dGeometry& g) {
     float* const begin = padded + i * line;
     fill_floats(begin, 0, inside ? g.padding * g.channels : line);
     if (!inside) continue;
-    copy_floats(begin + g.padding * g.channels, image + y * width, width);
+    copy_floats(begin + g.padding * g.channels, image + (y - first_line) * width, width);
     fill_floats(begin + g.padding * g.channels + width, 0, g.padding * g.channels);
   }
   fill_floats(padded + count * line, 0, vector_width);

@@ -48,7 +48,7 @@ void convolve_patches(const Conv2dGeometry& g, const GridTask& task, const float
                       float* result, float* scratch) {
   const PanelCut panels(g.out_channels);
   const long position = task.sample0 * g.positions() + task.line0 * g.out_width();
-  lay_channels_last_patches(g, task.line0, task.line1, input + task.sample0 * g.input_size(), scratch);
+  lay_channels_last_patches(g, task.line0, task.line1, input + task.sample0 * g.input_size(), 0, scratch);
   for (long panel = task.panel0; panel < task.panel1; ++panel) {
     const long first = panels.first(panel), width = panels.width(panel);
     multiply_panel<Factor>((task.line1 - task.line0) * g.out_width(), smaller(width, g.out_channels - first), width,
@@ -94,9 +94,9 @@ inline void pair_weight_channels(Workers& workers, const Conv2dGeometry& g, cons
 
 }  // namespace detail
 
-/// Floats of scratch a worker for `run_conv2d_channels_last`, of floats or bfloat16.
+/// Floats of scratch a worker for `run_conv2d_channels_last`.
 constexpr long scratch_conv2d_channels_last(const Workers*, const Conv2dGeometry& g) {
-  return detail::run_floats(g) + detail::patch_floats(g);
+  return detail::lays_patches(g) ? detail::patch_floats(g, detail::patch_lines(g)) : detail::run_floats(g);
 }
 
 /// result[n, i, j, o] = the sum over c, u, v of weight[o, c, u, v] * input[n, i * stride + u - padding, j * stride + v
@@ -118,7 +118,7 @@ inline void run_conv2d_channels_last(Workers& workers, const Conv2dGeometry& geo
   using namespace detail;
   if (batch == 0) return;
   const Conv2dGeometry g = of_pairs(geometry);
-  workers.reserve_scratch(scratch_conv2d_channels_last(&workers, geometry));
+  workers.reserve_scratch(scratch_conv2d_channels_last(&workers, g));
   float* const weights = workers.workspace(forward_workspace(g) + g.weight_size());
   float* const pairs = weights + forward_workspace(g);
   pair_weight_channels(workers, geometry, weight, pairs);
