@@ -74,38 +74,38 @@ inline PositionTerm* list_positions(const Conv2dGeometry& g, const PositionChunk
   const int x0 = left > 0 ? (left + g.stride - 1) / g.stride : 0;
   const int last = g.width - 1 + left;  // the most that x * stride may be
   const int x1 = last < 0 ? 0 : static_cast<int>(smaller(g.out_width(), last / g.stride + 1));
-  const float* right = factors.right;
-  const long pixel = g.stride * factors.pixel, right_line = g.out_width() * factors.right_row;
+  const long pixel = g.stride * factors.pixel;
+  long right = 0;
   for (long n = 0; n < chunk.samples; ++n) {
-    for (long y = chunk.line0; y < chunk.line1; ++y, right += right_line) {
+    for (long y = chunk.line0; y < chunk.line1; ++y, right += g.out_width()) {
       const long image_y = y * g.stride + ky - g.padding;
       if (image_y < 0 || image_y >= g.height) continue;
       const long line =
           n * factors.sample + (image_y - factors.first_line) * factors.line - long{1} * left * factors.pixel;
-      for (long x = x0; x < x1; ++x) *to++ = {factors.left + (line + x * pixel), right + x * factors.right_row};
+      for (long x = x0; x < x1; ++x) *to++ = {factors.left + (line + x * pixel), right + x};
     }
   }
   return to;
 }
 
-/// sums[i * row + j] = (or +=) the sum over terms of left[i] * right[column + j] for i < channels and j < width. Where
-/// the last channels do not fill a tile, it begins before, and they are taken from what it gives; where all of them do
-/// not, it reads beyond.
+/// sums[i * row + j] = (or +=) the sum over terms of left[i] * panel[right * panel_row + j] for i < channels and j <
+/// width. Where the last channels do not fill a tile, it begins before, and they are taken from what it gives; where
+/// all of them do not, it reads beyond.
 template <class Factor>
-void multiply_channel_rows(const PositionTerm* terms, const PositionTerm* end, long channels, long column, long width,
-                           float* sums, long row, bool accumulate) {
+void multiply_channel_rows(const PositionTerm* terms, const PositionTerm* end, long channels, const float* panel,
+                           long panel_row, long width, float* sums, long row, bool accumulate) {
   const int vectors = static_cast<int>(width / vector_width);
   for (long i = 0; i < channels;) {
     const long left = channels - i, height = rows_of_tile(left);
     const PositionTile tile = position_tiles<Factor>[height == wide_rows][vectors - 1];
     if (left >= height) {
-      tile(terms, end, i, column, sums + i * row, row, accumulate);
+      tile(terms, end, i, panel, panel_row, sums + i * row, row, accumulate);
       i += height;
       continue;
     }
     float buffer[wide_rows * wide_columns];
     const long from = channels > height ? channels - height : 0;
-    tile(terms, end, from, column, buffer, width, false);
+    tile(terms, end, from, panel, panel_row, buffer, width, false);
     for (; i < channels; ++i) {
       (accumulate ? add_floats : copy_floats)(sums + i * row, buffer + (i - from) * width, width);
     }
@@ -130,12 +130,11 @@ struct PositionScratch {
 
 /// Channels [channel0, channel1) of the image, and result channels [column0, column1), filled up to whole vectors.
 struct ChannelRange {
-  long channel0, channel1, column0, column1;
+  long channel0, channel1, panel0, panel1, column0, column1;
 };
 
-/// Whether result channels are read where they lie: whole vectors, in rows near enough to each other.
-constexpr bool positions_in_place(const Conv2dGeometry& g) {
-  return g.out_channels % vector_width == 0 && g.out_channels <= 256;
+inline bool positions_in_place(const Conv2dGeometry& g, const float* from) {
+  return g.kernel_height * g.kernel_width == 1 && reads_in_place({from, g.out_channels, 1}, g.out_channels);
 }
 
 /// The images of a batch of floats, which are read where they lie.
@@ -156,16 +155,22 @@ struct FloatImages {
             nullptr,
             0};
   }
-  /// Result channels from column0 on.
-  void place_right(const PositionChunk& chunk, const ChannelRange& range, float* room, ChunkFactors& factors) const {
-    const long width = range.column1 - range.column0, present = smaller(width, g.out_channels - range.column0);
-    const float* from = gradient + chunk.position(g) * g.out_channels + range.column0;
-    factors.right = positions_in_place(g) ? from : room;
-    factors.right_row = positions_in_place(g) ? g.out_channels : width;
-    if (positions_in_place(g)) return;
-    for (long p = chunk.positions(g); p > 0; --p, from += g.out_channels, room += width) {
-      copy_floats(room, from, present);
-      fill_floats(room + present, 0, width - present);
+  /// Result channels [column0, column1), in panels of `cut` if they are packed.
+  void place_right(const PositionChunk& chunk, const ChannelRange& range, const PanelCut& cut, float* room,
+                   ChunkFactors& factors) const {
+    const float* const from = gradient + chunk.position(g) * g.out_channels;
+    if (positions_in_place(g, from)) {
+      factors.right = from + range.column0;
+      factors.right_row = g.out_channels;
+      return;
+    }
+    factors.right = room;
+    for (long panel = range.panel0; panel < range.panel1; ++panel) {
+      const long first = cut.first(panel), width = cut.width(panel), present = smaller(width, g.out_channels - first);
+      for (long p = 0; p < chunk.positions(g); ++p, room += width) {
+        copy_floats(room, from + p * g.out_channels + first, present);
+        fill_floats(room + present, 0, width - present);
+      }
     }
   }
 };
@@ -201,15 +206,17 @@ struct PairedImages {
     }
     return {room, sample, first_line, line, channels, nullptr, 0};
   }
-  /// Stages the result channels [positions, columns].
-  void place_right(const PositionChunk& chunk, const ChannelRange& range, float* room, ChunkFactors& factors) const {
-    const long width = range.column1 - range.column0, present = smaller(width, g.out_channels - range.column0);
+  /// Stages result channels [column0, column1) in panels of `cut`.
+  void place_right(const PositionChunk& chunk, const ChannelRange& range, const PanelCut& cut, float* room,
+                   ChunkFactors& factors) const {
     factors.right = room;
-    factors.right_row = width;
-    for (long p = chunk.position(g); p < chunk.position(g) + chunk.positions(g); ++p, room += width) {
-      const bfloat16* const from = gradient + p % g.positions() * g.out_channels + range.column0;
-      pair_samples(from, p / g.positions(), g.result_size(), present, room);
-      fill_floats(room + present, 0, width - present);
+    for (long panel = range.panel0; panel < range.panel1; ++panel) {
+      const long first = cut.first(panel), width = cut.width(panel), present = smaller(width, g.out_channels - first);
+      for (long p = chunk.position(g); p < chunk.position(g) + chunk.positions(g); ++p, room += width) {
+        pair_samples(gradient + p % g.positions() * g.out_channels + first, p / g.positions(), g.result_size(), present,
+                     room);
+        fill_floats(room + present, 0, width - present);
+      }
     }
   }
 
@@ -228,11 +235,12 @@ struct PairedImages {
 /// Brings the factors of a chunk to where tiles read them; with few channels, the pixels are patches.
 template <class Images>
 ChunkFactors chunk_factors(const Conv2dGeometry& g, const Images& images, const PositionChunk& chunk,
-                           const ChannelRange& range, const PositionScratch& room, float* scratch) {
+                           const ChannelRange& range, const PanelCut& cut, const PositionScratch& room,
+                           float* scratch) {
   float* const right = scratch + room.terms;
   float* const stage = right + room.right;
   const bool few = sums_patches(g);
-  ChunkFactors factors = images.left(chunk, few ? ChannelRange{0, g.channels, 0, 0} : range, stage);
+  ChunkFactors factors = images.left(chunk, few ? ChannelRange{0, g.channels, 0, 0, 0, 0} : range, stage);
   if (few) {
     float* const patches = stage + room.staged;
     const long sample = patch_floats(g, chunk.line1 - chunk.line0);
@@ -242,7 +250,7 @@ ChunkFactors chunk_factors(const Conv2dGeometry& g, const Images& images, const 
     }
     factors = {patches + range.channel0, sample, chunk.line0, g.out_width() * g.taps(), g.taps(), nullptr, 0};
   }
-  images.place_right(chunk, range, right, factors);
+  images.place_right(chunk, range, cut, right, factors);
   return factors;
 }
 

@@ -62,9 +62,10 @@ void run_tile(const RowRun* run, const RowRun* end, const float* panel, float* c
   put_rows<Vectors>(c, sum, accumulate, rows);
 }
 
-/// Where one term of a sum over positions is read: the channels of the image, and the results' channels.
+/// Where one term of a sum over positions is read: the channels of the image, and the row of a panel of the results'.
 struct PositionTerm {
-  const float *left, *right;
+  const float* left;
+  long right;
 };
 
 template <class Factor, int Vectors, int... I>
@@ -73,17 +74,17 @@ template <class Factor, int Vectors, int... I>
   (multiply_row<Factor>(Term<Factor>::left(a + I), right, sum[I], std::make_integer_sequence<int, Vectors>{}), ...);
 }
 
-/// c [Rows, Vectors * vector_width] = (or +=) the sum over terms of left[channel + i] * right[column + j].
+/// c [Rows, Vectors * vector_width] = (or +=) the sum over terms of left[channel + i] * panel[right * panel_row + j].
 template <class Factor, int Rows, int Vectors>
-void position_tile(const PositionTerm* term, const PositionTerm* end, long channel, long column, float* c, long c_row,
-                   bool accumulate) {
+void position_tile(const PositionTerm* term, const PositionTerm* end, long channel, const float* panel, long panel_row,
+                   float* c, long c_row, bool accumulate) {
   constexpr std::make_integer_sequence<int, Rows> rows{};
   constexpr std::make_integer_sequence<int, Vectors> vectors{};
   Vector sum[Rows][Vectors] = {};
   for (int i = 0; i < Rows; ++i) fetch_row(c + i * c_row, vectors);
   for (; term != end; ++term) {
     Vector right[Vectors];
-    load_right(term->right + column, right, vectors);
+    load_right(panel + term->right * panel_row, right, vectors);
     multiply_channels<Factor, Vectors>(term->left + channel, right, sum, rows);
   }
   if (accumulate) add_rows<Vectors>(c, c_row, sum, rows);
@@ -91,7 +92,7 @@ void position_tile(const PositionTerm* term, const PositionTerm* end, long chann
 }
 
 using RunTile = void (*)(const RowRun*, const RowRun*, const float*, float* const*, bool);
-using PositionTile = void (*)(const PositionTerm*, const PositionTerm*, long, long, float*, long, bool);
+using PositionTile = void (*)(const PositionTerm*, const PositionTerm*, long, const float*, long, float*, long, bool);
 
 /// The low and the high tile, each of 1 vector and more.
 template <class F>

@@ -44,10 +44,11 @@ struct ChannelsLastWeightCut {
 };
 
 /// What a task of the cut stands for: channels [channel0, channel1) by columns [column0, column1) of whole vectors.
-struct WeightTask {
-  long part, channel0, channel1, panel0, panel1, column0, column1;
+struct WeightTask : ChannelRange {
+  long part;
 
-  constexpr WeightTask(const ChannelsLastWeightCut& cut, const Conv2dGeometry& g, long index) {
+  constexpr WeightTask(const ChannelsLastWeightCut& cut, const Conv2dGeometry& g, long index)
+      : ChannelRange{}, part(0) {
     channel0 = index % cut.channel_blocks * cut.channels;
     channel1 = smaller(channel0 + cut.channels, g.channels);
     index /= cut.channel_blocks;
@@ -123,15 +124,17 @@ void weight_gradient_channels_last(Workers& workers, const Conv2dGeometry& g, co
     bool add = false;
     PositionChunk chunk(g, part.part * cut.part_samples, end);
     for (; !chunk.finished(); chunk.advance(), add = true) {
-      const ChunkFactors factors =
-          chunk_factors(g, images, chunk, {part.channel0, part.channel1, part.column0, part.column1}, room, scratch);
+      const ChunkFactors factors = chunk_factors(g, images, chunk, part, cut.all_panels, room, scratch);
       for (int tap = 0; tap < area; ++tap) {
         auto* const terms = reinterpret_cast<PositionTerm*>(scratch);
         const PositionTerm* const terms_end = list_positions(seen, chunk, factors, tap, terms);
         for (long panel = part.panel0; panel < part.panel1; ++panel) {
           const long first = cut.all_panels.first(panel) - part.column0, width = cut.all_panels.width(panel);
-          multiply_channel_rows<Factor>(terms, terms_end, part.channel1 - part.channel0, first, width,
-                                        sums + tap * own_row + first, area * own_row, add);
+          const bool packed = factors.right_row == 0;
+          multiply_channel_rows<Factor>(terms, terms_end, part.channel1 - part.channel0,
+                                        factors.right + first * (packed ? chunk.positions(g) : 1),
+                                        packed ? width : factors.right_row, width, sums + tap * own_row + first,
+                                        area * own_row, add);
         }
       }
     }
