@@ -4,7 +4,7 @@
 #include <tenet/core/error.hpp>
 #include <tenet/device/arguments.hpp>
 #include <tenet/device/cpu/attention.hpp>
-#include <tenet/device/cpu/convolution.hpp>
+#include <tenet/device/cpu/convolution_channels_last.hpp>
 #include <tenet/device/cpu/copy.hpp>
 #include <tenet/device/cpu/cross_entropy.hpp>
 #include <tenet/device/cpu/element.hpp>

@@ -43,12 +43,6 @@ constexpr bool batch_pays(const Conv2dGeometry& g, int batch) {
                                                                         : batch >= few_channels_least_batch;
 }
 
-/// Whether a convolution has kernels for images with their channels last.
-template <ConvolvingWorkers Executor = Workers>
-constexpr bool takes_channels_last(const Conv2dGeometry& g) {
-  return convolution_kernel<Executor>(g) == ConvolutionKernel::winograd && winograd_takes_channels_last(g);
-}
-
 namespace detail {
 /// Winograd's convolution of weights as they are; `g` is the exchanged geometry for the gradient by the input.
 template <Conv2dGeometry g>
@@ -136,30 +130,6 @@ void run_conv2d_weight_gradient(Executor& workers, Known<g>, int batch, const fl
     }
     run_conv2d_weight_gradient(workers, g, batch, input, gradient_of_result, weight_gradient);
   }
-}
-
-// The same of images with their channels last.
-
-template <ConvolvingWorkers Executor, Conv2dGeometry g>
-  requires(takes_channels_last<Executor>(g))
-void run_conv2d(Executor& workers, ImagesChannelsLast, Known<g>, int batch, const float* input, const float* weight,
-                float* result, Epilogue epilogue = {}) {
-  detail::run_winograd_from<g>(workers, batch, input, weight, false, result, epilogue, true);
-}
-template <ConvolvingWorkers Executor, Conv2dGeometry g>
-  requires(takes_channels_last<Executor>(g))
-void run_conv2d_input_gradient(Executor& workers, ImagesChannelsLast, Known<g>, int batch,
-                               const float* gradient_of_result, const float* weight, float* input_gradient,
-                               Epilogue epilogue = {}) {
-  detail::run_winograd_from<exchanged(g)>(workers, batch, gradient_of_result, weight, true, input_gradient, epilogue,
-                                          true);
-}
-template <ConvolvingWorkers Executor, Conv2dGeometry g>
-  requires(takes_channels_last<Executor>(g))
-void run_conv2d_weight_gradient(Executor& workers, ImagesChannelsLast, Known<g>, int batch, const float* input,
-                                const float* gradient_of_result, float* weight_gradient) {
-  run_winograd_weight_gradient(workers, g, batch, input, gradient_of_result, weight_gradient,
-                               workers.workspace(workspace_winograd_weight_gradient(g)), true);
 }
 
 }  // namespace tenet::cpu

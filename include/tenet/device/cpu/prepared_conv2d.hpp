@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tenet/device/cpu/convolution.hpp>
+#include <tenet/device/cpu/convolution_channels_last.hpp>
 #include <tenet/device/cpu/prepared_patches.hpp>
 
 /// Which kernel serves a convolution whose weights may be prepared: chosen by the shape and, where the shape leaves
