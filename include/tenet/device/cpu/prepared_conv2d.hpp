@@ -14,17 +14,21 @@ constexpr bool prepared_by_winograd(const Conv2dGeometry& g, long batch) {
   return convolution_kernel<Executor>(g) == ConvolutionKernel::winograd && batch * g.positions() >= 40;
 }
 
+/// With few positions weights are what takes time: patches are multiplied while the next weights are fetched.
+constexpr bool prepared_by_patches(const Conv2dGeometry& g, long batch) { return batch * g.positions() < 128; }
+
 /// Floats of the prepared weights; 0 where there is nothing to prepare: few channels and few taps need no packing.
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 constexpr long prepared_conv2d_weight(const Executor*, Known<g>) {
   if (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels || g.taps() < 64) return 0;
-  return prepared_patches_weight(g);
+  return takes_channels_last<Executor>(g) ? detail::forward_workspace(g) : prepared_patches_weight(g);
 }
 
 /// Prepares weights [out_channels, channels, kernel_height, kernel_width].
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 void run_prepare_conv2d_weight(Executor& workers, Known<g>, const float* weight, float* prepared) {
   run_prepare_patches_weight(workers, g, weight, prepared);
+  if (takes_channels_last<Executor>(g)) detail::fill_floats(prepared + prepared_patches_weight(g), 0, g.channels);
 }
 
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
@@ -55,7 +59,10 @@ void run_prepared_conv2d(Executor& workers, ImagesChannelsLast, Known<g>, int ba
     if (prepared_by_winograd<Executor>(g, batch))
       return run_winograd_conv2d_packed(workers, g, batch, input, prepared, result, epilogue, true);
   }
-  run_conv2d_prepared_patches(workers, g, batch, input, prepared, result, epilogue, true);
+  if (prepared_by_patches(g, batch))
+    return run_conv2d_prepared_patches(workers, g, batch, input, prepared, result, epilogue, true);
+  workers.reserve_scratch(scratch_conv2d_channels_last(&workers, g));
+  detail::convolve_channels_last<float>(workers, g, batch, input, prepared, result, epilogue);
 }
 
 }  // namespace tenet::cpu
