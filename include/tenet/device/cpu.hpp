@@ -50,6 +50,7 @@ struct CpuDirect : CpuKernels {
 /// The same kernels for a batch that is the constant 1, so that the geometry of every kernel is one, too.
 template <class OfAnyBatch>
 struct CpuOneSample : OfAnyBatch {
+  static constexpr bool turns_images = false;
   struct Arguments : KernelArguments {
     static constexpr int batch = 1;
   };
