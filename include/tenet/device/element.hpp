@@ -24,8 +24,8 @@ struct ElementArguments {
 
   Input inputs[max_region_inputs];
   float* outputs[max_region_outputs];
-  long total;      ///< elements of the region
-  long block;      ///< within an aligned block of so many elements each input is contiguous, or uniform
+  long total;  ///< elements of the region
+  long block;  ///< within an aligned block of so many elements each input is contiguous, uniform, or, turned, spaced
   void* executor;  ///< of a device that is told to run a loop instead of running it; else not set
 };
 

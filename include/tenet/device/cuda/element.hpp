@@ -130,7 +130,7 @@ struct StoreFour : Region<Code, functions...> {
   bool in_fours;  ///< each input's four are neighbours at an aligned address, or one number; so are the results
 
   explicit StoreFour(const ElementArguments& given)
-      : Base{given}, in_fours(given.block % 4 == 0 && given.total % 4 == 0) {
+      : Base{given}, in_fours(given.block % 4 == 0 && given.total % 4 == 0 && Code::decoded().turned_inputs == 0) {
     unrolled<Base::inputs>([&](auto k) { check<Base::input_is_narrow(k)>(given.inputs[k].data); });
     unrolled<Base::outputs>([&](auto k) { check<Base::output_is_narrow(k)>(given.outputs[k]); });
   }
