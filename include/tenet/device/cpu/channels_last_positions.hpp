@@ -21,7 +21,7 @@ constexpr bool sums_patches(const Conv2dGeometry& g) { return g.channels < vecto
 /// one.
 struct PositionChunk {
   long sample0, samples, line0, line1, samples_at_once, lines_at_once, sample_end, all_lines;
-  static constexpr long most_positions = 256;
+  static constexpr long most_positions = 128;
 
   static constexpr long samples_of(const Conv2dGeometry& g) { return larger_or_one(most_positions / g.positions()); }
   static constexpr long lines_of(const Conv2dGeometry& g) {

@@ -18,7 +18,7 @@ namespace detail {
 struct ChannelsLastWeightCut {
   PanelCut all_panels;
   long channels, channel_blocks, panels, panel_blocks, parts, part_samples;
-  static constexpr long most_sums = 5 << 14, least_tasks = 8, least_positions = 1024;
+  static constexpr long most_sums = 5 << 14, least_tasks = 4, least_positions = 2048;
 
   /// `g`: as the tiles see it, so that few channels are all taps of a patch. `batch`: of pairs with bfloat16.
   constexpr ChannelsLastWeightCut(const Conv2dGeometry& g, long batch) : all_panels(g.out_channels) {
