@@ -5,6 +5,7 @@
 
 #include "tenet/core/bfloat16.hpp"
 #include "tenet/core/geometry.hpp"
+#include "tenet/device/cpu/channels_last_ahead.hpp"
 #include "tenet/device/cpu/channels_last_pairs.hpp"
 #include "tenet/device/cpu/channels_last_patches.hpp"
 #include "tenet/device/cpu/channels_last_tile.hpp"
@@ -43,6 +44,14 @@ struct PositionChunk {
   /// Its first position in the batch, and how many it has.
   constexpr long position(const Conv2dGeometry& g) const { return sample0 * g.positions() + line0 * g.out_width(); }
   constexpr long positions(const Conv2dGeometry& g) const { return samples * (line1 - line0) * g.out_width(); }
+  constexpr SampleLines lines(long samples_each, long batch) const {
+    return {sample0 * samples_each, smaller((sample0 + samples) * samples_each, batch), line0, line1};
+  }
+  constexpr PositionChunk next() const {
+    PositionChunk result = *this;
+    result.advance();
+    return result;
+  }
   constexpr bool finished() const { return sample0 >= sample_end; }
   constexpr void advance() {
     line0 = line1 < all_lines ? line1 : 0;
@@ -93,10 +102,11 @@ inline PositionTerm* list_positions(const Conv2dGeometry& g, const PositionChunk
 /// all of them do not, it reads beyond.
 template <class Factor>
 void multiply_channel_rows(const PositionTerm* terms, const PositionTerm* end, long channels, const float* panel,
-                           long panel_row, long width, float* sums, long row, bool accumulate) {
+                           long panel_row, long width, float* sums, long row, bool accumulate, FactorsAhead& ahead) {
   const int vectors = static_cast<int>(width / vector_width);
   for (long i = 0; i < channels;) {
     const long left = channels - i, height = rows_of_tile(left);
+    ahead.fetch();
     const PositionTile tile = position_tiles<Factor>[height == wide_rows][vectors - 1];
     if (left >= height) {
       tile(terms, end, i, panel, panel_row, sums + i * row, row, accumulate);
@@ -112,9 +122,10 @@ void multiply_channel_rows(const PositionTerm* terms, const PositionTerm* end, l
   }
 }
 
-/// Scratch of a task: terms, a panel of the gradient, staged lines of the image and its patches, in this order.
+/// Scratch of a task: terms, a panel of the gradient, staged lines of the image and its patches, and what is fetched
+/// ahead, in this order.
 struct PositionScratch {
-  long terms, right, staged, patches;
+  long terms, right, staged, patches, ahead;
 
   constexpr PositionScratch(const Conv2dGeometry& g, long channels, long columns, bool in_pairs) {
     const long positions = PositionChunk::positions_of(g), lines = PositionChunk::lines_of(g);
@@ -124,8 +135,10 @@ struct PositionScratch {
     const long pixels = PositionChunk::samples_of(g) * lines_met(g, lines) * g.width;
     staged = in_pairs ? round_up(pixels * staged_channels, vector_width) : 0;
     patches = sums_patches(g) ? round_up(PositionChunk::samples_of(g) * patch_floats(g, lines), vector_width) : 0;
+    ahead = round_up((in_pairs ? 2 : 1) * PositionChunk::samples_of(g) * FactorsAhead::most_runs(g, lines) * 2,
+                     vector_width);
   }
-  constexpr long floats() const { return terms + right + staged + patches; }
+  constexpr long floats() const { return terms + right + staged + patches + ahead; }
 };
 
 /// Channels [channel0, channel1) of the image, and result channels [column0, column1), filled up to whole vectors.
@@ -143,6 +156,7 @@ struct FloatImages {
   long batch;
   const float *input, *gradient;
   static constexpr bool staged = false;
+  static constexpr long samples_each = 1;
 
   long count() const { return batch; }
   /// The channels from channel0 on of the pixels of a chunk.
@@ -182,6 +196,7 @@ struct PairedImages {
   long batch;
   const bfloat16 *input, *gradient;
   static constexpr bool staged = true;
+  static constexpr long samples_each = 2;
 
   long count() const { return blocks_of(batch, 2); }
 
@@ -252,6 +267,18 @@ ChunkFactors chunk_factors(const Conv2dGeometry& g, const Images& images, const 
   }
   images.place_right(chunk, range, cut, right, factors);
   return factors;
+}
+
+/// The factors of the chunk behind `chunk`, to be fetched `fetches` times; `room`: the last of the scratch.
+template <class Images>
+FactorsAhead factors_ahead(const Conv2dGeometry& g, const Images& images, const PositionChunk& chunk,
+                           const ChannelRange& range, long fetches, float* room) {
+  const PositionChunk next = chunk.next();
+  const long channels = sums_patches(g) ? g.channels : range.channel1 - range.channel0;
+  const SampleLines lines = next.finished() ? SampleLines{} : next.lines(images.samples_each, images.batch);
+  return FactorsAhead(g, lines, images.input + (sums_patches(g) ? 0 : range.channel0), channels,
+                      images.gradient + range.column0, smaller(range.column1, g.out_channels) - range.column0, fetches,
+                      reinterpret_cast<const void**>(room));
 }
 
 }  // namespace tenet::cpu::detail

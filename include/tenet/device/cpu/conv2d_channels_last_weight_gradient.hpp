@@ -125,6 +125,8 @@ void weight_gradient_channels_last(Workers& workers, const Conv2dGeometry& g, co
     PositionChunk chunk(g, part.part * cut.part_samples, end);
     for (; !chunk.finished(); chunk.advance(), add = true) {
       const ChunkFactors factors = chunk_factors(g, images, chunk, part, cut.all_panels, room, scratch);
+      const long fetches = area * (part.panel1 - part.panel0) * blocks_of(part.channel1 - part.channel0, wide_rows);
+      FactorsAhead ahead = factors_ahead(g, images, chunk, part, fetches, scratch + room.floats() - room.ahead);
       for (int tap = 0; tap < area; ++tap) {
         auto* const terms = reinterpret_cast<PositionTerm*>(scratch);
         const PositionTerm* const terms_end = list_positions(seen, chunk, factors, tap, terms);
@@ -134,7 +136,7 @@ void weight_gradient_channels_last(Workers& workers, const Conv2dGeometry& g, co
           multiply_channel_rows<Factor>(terms, terms_end, part.channel1 - part.channel0,
                                         factors.right + first * (packed ? chunk.positions(g) : 1),
                                         packed ? width : factors.right_row, width, sums + tap * own_row + first,
-                                        area * own_row, add);
+                                        area * own_row, add, ahead);
         }
       }
     }
