@@ -22,11 +22,11 @@ constexpr bool sums_patches(const Conv2dGeometry& g) { return g.channels < vecto
 /// one.
 struct PositionChunk {
   long sample0, samples, line0, line1, samples_at_once, lines_at_once, sample_end, all_lines;
-  static constexpr long most_positions = 128;
+  static constexpr long most_positions(const Conv2dGeometry& g) { return sums_patches(g) ? 256 : 128; }
 
-  static constexpr long samples_of(const Conv2dGeometry& g) { return larger_or_one(most_positions / g.positions()); }
+  static constexpr long samples_of(const Conv2dGeometry& g) { return larger_or_one(most_positions(g) / g.positions()); }
   static constexpr long lines_of(const Conv2dGeometry& g) {
-    const long most = smaller(larger_or_one(most_positions / g.out_width()), g.out_height());
+    const long most = smaller(larger_or_one(most_positions(g) / g.out_width()), g.out_height());
     return blocks_of(g.out_height(), blocks_of(g.out_height(), most));
   }
   /// The most positions of any chunk.
@@ -91,7 +91,11 @@ inline PositionTerm* list_positions(const Conv2dGeometry& g, const PositionChunk
       if (image_y < 0 || image_y >= g.height) continue;
       const long line =
           n * factors.sample + (image_y - factors.first_line) * factors.line - long{1} * left * factors.pixel;
-      for (long x = x0; x < x1; ++x) *to++ = {factors.left + (line + x * pixel), right + x};
+      const float* from = factors.left + (line + x0 * pixel);
+      for (long x = x0; x < x1; ++x, ++to, from += pixel) {
+        to->left = from;
+        to->right = right + x;
+      }
     }
   }
   return to;
@@ -146,8 +150,10 @@ struct ChannelRange {
   long channel0, channel1, panel0, panel1, column0, column1;
 };
 
+/// Whether result channels are read where they lie: packing pays by reuse, for several taps.
 inline bool positions_in_place(const Conv2dGeometry& g, const float* from) {
-  return g.kernel_height * g.kernel_width == 1 && reads_in_place({from, g.out_channels, 1}, g.out_channels);
+  return (sums_patches(g) || g.kernel_height * g.kernel_width == 1) &&
+         reads_in_place({from, g.out_channels, 1}, g.out_channels);
 }
 
 /// The images of a batch of floats, which are read where they lie.
@@ -269,15 +275,16 @@ ChunkFactors chunk_factors(const Conv2dGeometry& g, const Images& images, const 
   return factors;
 }
 
-/// The factors of the chunk behind `chunk`, to be fetched `fetches` times; `room`: the last of the scratch.
+/// The factors of the chunk behind `chunk`, to be fetched `fetches` times; `room`: the last of the scratch. Patches are
+/// too quickly multiplied for that.
 template <class Images>
 FactorsAhead factors_ahead(const Conv2dGeometry& g, const Images& images, const PositionChunk& chunk,
                            const ChannelRange& range, long fetches, float* room) {
   const PositionChunk next = chunk.next();
-  const long channels = sums_patches(g) ? g.channels : range.channel1 - range.channel0;
-  const SampleLines lines = next.finished() ? SampleLines{} : next.lines(images.samples_each, images.batch);
-  return FactorsAhead(g, lines, images.input + (sums_patches(g) ? 0 : range.channel0), channels,
-                      images.gradient + range.column0, smaller(range.column1, g.out_channels) - range.column0, fetches,
+  const bool none = sums_patches(g) || next.finished();
+  return FactorsAhead(g, none ? SampleLines{} : next.lines(images.samples_each, images.batch),
+                      images.input + range.channel0, range.channel1 - range.channel0, images.gradient + range.column0,
+                      smaller(range.column1, g.out_channels) - range.column0, fetches,
                       reinterpret_cast<const void**>(room));
 }
 
