@@ -45,6 +45,23 @@ constexpr long patch_floats(const Conv2dGeometry& g, long lines) {
   return lines * g.out_width() * g.taps() + lines_met(g, lines) * padded_line(g) + 2 * vector_width;
 }
 
+/// The patches of one line of results, whose padded lines begin at `from`, by pieces of `width` floats: what these
+/// write too much is written later, or lies behind. Short pieces cross fewer cache lines.
+template <int width>
+[[gnu::always_inline]] inline void lay_runs(const Conv2dGeometry& g, const float* from, float* to) {
+  const long line = padded_line(g), run = g.kernel_width * g.channels, step = g.stride * g.channels;
+  const int positions = g.out_width(), lines = g.kernel_height;
+  for (int x = 0; x < positions; ++x, from += step) {
+    const float* source = from;
+    for (int ky = 0; ky < lines; ++ky, source += line, to += run) {
+      long i = 0;
+      do {
+        std::memcpy(to + i, source + i, sizeof(float) * width);
+      } while (width == vector_width && (i += width) < run);
+    }
+  }
+}
+
 /// to [(line1 - line0) * out_width, taps] = the patches of the results' lines [line0, line1) of one sample; `image`:
 /// its lines from `first_line` on.
 [[gnu::noinline]] inline void lay_channels_last_patches(const Conv2dGeometry& g, long line0, long line1,
@@ -64,12 +81,14 @@ constexpr long patch_floats(const Conv2dGeometry& g, long lines) {
   fill_floats(padded + count * line, 0, vector_width);
   const long run = g.kernel_width * g.channels;
   for (long y = 0; y < line1 - line0; ++y) {
-    for (int x = 0; x < g.out_width(); ++x) {
-      const float* from = padded + y * g.stride * line + x * g.stride * g.channels;
-      for (int ky = 0; ky < g.kernel_height; ++ky, from += line, to += run) {
-        // Whole vectors: what they write too much is written later, or lies behind.
-        for (long i = 0; i < run; i += vector_width) store(to + i, load(from + i));
-      }
+    const float* const from = padded + y * g.stride * line;
+    float* const patches = to + y * g.out_width() * g.taps();
+    if (run <= 4) {
+      lay_runs<4>(g, from, patches);
+    } else if (run <= 8 && vector_width > 8) {
+      lay_runs<8>(g, from, patches);
+    } else {
+      lay_runs<vector_width>(g, from, patches);
     }
   }
 }

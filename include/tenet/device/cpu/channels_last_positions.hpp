@@ -5,6 +5,7 @@
 
 #include "tenet/core/bfloat16.hpp"
 #include "tenet/core/geometry.hpp"
+#include "tenet/device/cpu/channels_last_ahead.hpp"
 #include "tenet/device/cpu/channels_last_pairs.hpp"
 #include "tenet/device/cpu/channels_last_patches.hpp"
 #include "tenet/device/cpu/channels_last_tile.hpp"
@@ -21,11 +22,11 @@ constexpr bool sums_patches(const Conv2dGeometry& g) { return g.channels < vecto
 /// one.
 struct PositionChunk {
   long sample0, samples, line0, line1, samples_at_once, lines_at_once, sample_end, all_lines;
-  static constexpr long most_positions = 256;
+  static constexpr long most_positions(const Conv2dGeometry& g) { return sums_patches(g) ? 256 : 128; }
 
-  static constexpr long samples_of(const Conv2dGeometry& g) { return larger_or_one(most_positions / g.positions()); }
+  static constexpr long samples_of(const Conv2dGeometry& g) { return larger_or_one(most_positions(g) / g.positions()); }
   static constexpr long lines_of(const Conv2dGeometry& g) {
-    const long most = smaller(larger_or_one(most_positions / g.out_width()), g.out_height());
+    const long most = smaller(larger_or_one(most_positions(g) / g.out_width()), g.out_height());
     return blocks_of(g.out_height(), blocks_of(g.out_height(), most));
   }
   /// The most positions of any chunk.
@@ -43,6 +44,14 @@ struct PositionChunk {
   /// Its first position in the batch, and how many it has.
   constexpr long position(const Conv2dGeometry& g) const { return sample0 * g.positions() + line0 * g.out_width(); }
   constexpr long positions(const Conv2dGeometry& g) const { return samples * (line1 - line0) * g.out_width(); }
+  constexpr SampleLines lines(long samples_each, long batch) const {
+    return {sample0 * samples_each, smaller((sample0 + samples) * samples_each, batch), line0, line1};
+  }
+  constexpr PositionChunk next() const {
+    PositionChunk result = *this;
+    result.advance();
+    return result;
+  }
   constexpr bool finished() const { return sample0 >= sample_end; }
   constexpr void advance() {
     line0 = line1 < all_lines ? line1 : 0;
@@ -82,7 +91,11 @@ inline PositionTerm* list_positions(const Conv2dGeometry& g, const PositionChunk
       if (image_y < 0 || image_y >= g.height) continue;
       const long line =
           n * factors.sample + (image_y - factors.first_line) * factors.line - long{1} * left * factors.pixel;
-      for (long x = x0; x < x1; ++x) *to++ = {factors.left + (line + x * pixel), right + x};
+      const float* from = factors.left + (line + x0 * pixel);
+      for (long x = x0; x < x1; ++x, ++to, from += pixel) {
+        to->left = from;
+        to->right = right + x;
+      }
     }
   }
   return to;
@@ -93,10 +106,11 @@ inline PositionTerm* list_positions(const Conv2dGeometry& g, const PositionChunk
 /// all of them do not, it reads beyond.
 template <class Factor>
 void multiply_channel_rows(const PositionTerm* terms, const PositionTerm* end, long channels, const float* panel,
-                           long panel_row, long width, float* sums, long row, bool accumulate) {
+                           long panel_row, long width, float* sums, long row, bool accumulate, FactorsAhead& ahead) {
   const int vectors = static_cast<int>(width / vector_width);
   for (long i = 0; i < channels;) {
     const long left = channels - i, height = rows_of_tile(left);
+    ahead.fetch();
     const PositionTile tile = position_tiles<Factor>[height == wide_rows][vectors - 1];
     if (left >= height) {
       tile(terms, end, i, panel, panel_row, sums + i * row, row, accumulate);
@@ -112,9 +126,10 @@ void multiply_channel_rows(const PositionTerm* terms, const PositionTerm* end, l
   }
 }
 
-/// Scratch of a task: terms, a panel of the gradient, staged lines of the image and its patches, in this order.
+/// Scratch of a task: terms, a panel of the gradient, staged lines of the image and its patches, and what is fetched
+/// ahead, in this order.
 struct PositionScratch {
-  long terms, right, staged, patches;
+  long terms, right, staged, patches, ahead;
 
   constexpr PositionScratch(const Conv2dGeometry& g, long channels, long columns, bool in_pairs) {
     const long positions = PositionChunk::positions_of(g), lines = PositionChunk::lines_of(g);
@@ -124,8 +139,10 @@ struct PositionScratch {
     const long pixels = PositionChunk::samples_of(g) * lines_met(g, lines) * g.width;
     staged = in_pairs ? round_up(pixels * staged_channels, vector_width) : 0;
     patches = sums_patches(g) ? round_up(PositionChunk::samples_of(g) * patch_floats(g, lines), vector_width) : 0;
+    ahead = round_up((in_pairs ? 2 : 1) * PositionChunk::samples_of(g) * FactorsAhead::most_runs(g, lines) * 2,
+                     vector_width);
   }
-  constexpr long floats() const { return terms + right + staged + patches; }
+  constexpr long floats() const { return terms + right + staged + patches + ahead; }
 };
 
 /// Channels [channel0, channel1) of the image, and result channels [column0, column1), filled up to whole vectors.
@@ -133,8 +150,10 @@ struct ChannelRange {
   long channel0, channel1, panel0, panel1, column0, column1;
 };
 
+/// Whether result channels are read where they lie: packing pays by reuse, for several taps.
 inline bool positions_in_place(const Conv2dGeometry& g, const float* from) {
-  return g.kernel_height * g.kernel_width == 1 && reads_in_place({from, g.out_channels, 1}, g.out_channels);
+  return (sums_patches(g) || g.kernel_height * g.kernel_width == 1) &&
+         reads_in_place({from, g.out_channels, 1}, g.out_channels);
 }
 
 /// The images of a batch of floats, which are read where they lie.
@@ -143,6 +162,7 @@ struct FloatImages {
   long batch;
   const float *input, *gradient;
   static constexpr bool staged = false;
+  static constexpr long samples_each = 1;
 
   long count() const { return batch; }
   /// The channels from channel0 on of the pixels of a chunk.
@@ -182,6 +202,7 @@ struct PairedImages {
   long batch;
   const bfloat16 *input, *gradient;
   static constexpr bool staged = true;
+  static constexpr long samples_each = 2;
 
   long count() const { return blocks_of(batch, 2); }
 
@@ -252,6 +273,19 @@ ChunkFactors chunk_factors(const Conv2dGeometry& g, const Images& images, const 
   }
   images.place_right(chunk, range, cut, right, factors);
   return factors;
+}
+
+/// The factors of the chunk behind `chunk`, to be fetched `fetches` times; `room`: the last of the scratch. Patches are
+/// too quickly multiplied for that.
+template <class Images>
+FactorsAhead factors_ahead(const Conv2dGeometry& g, const Images& images, const PositionChunk& chunk,
+                           const ChannelRange& range, long fetches, float* room) {
+  const PositionChunk next = chunk.next();
+  const bool none = sums_patches(g) || next.finished();
+  return FactorsAhead(g, none ? SampleLines{} : next.lines(images.samples_each, images.batch),
+                      images.input + range.channel0, range.channel1 - range.channel0, images.gradient + range.column0,
+                      smaller(range.column1, g.out_channels) - range.column0, fetches,
+                      reinterpret_cast<const void**>(room));
 }
 
 }  // namespace tenet::cpu::detail

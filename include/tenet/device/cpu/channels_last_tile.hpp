@@ -81,11 +81,14 @@ void position_tile(const PositionTerm* term, const PositionTerm* end, long chann
   constexpr std::make_integer_sequence<int, Rows> rows{};
   constexpr std::make_integer_sequence<int, Vectors> vectors{};
   Vector sum[Rows][Vectors] = {};
-  for (int i = 0; i < Rows; ++i) fetch_row(c + i * c_row, vectors);
-  for (; term != end; ++term) {
-    Vector right[Vectors];
-    load_right(panel + term->right * panel_row, right, vectors);
-    multiply_channels<Factor, Vectors>(term->left + channel, right, sum, rows);
+  const PositionTerm* const fetch = end - smaller(end - term, 4 * Rows);  // the lines of the result come meanwhile
+  for (int i = 0; i <= Rows; ++i) {
+    for (const PositionTerm* const until = i < Rows ? fetch + (end - fetch) * i / Rows : end; term < until; ++term) {
+      Vector right[Vectors];
+      load_right(panel + term->right * panel_row, right, vectors);
+      multiply_channels<Factor, Vectors>(term->left + channel, right, sum, rows);
+    }
+    if (i < Rows) fetch_row(c + i * c_row, vectors);
   }
   if (accumulate) add_rows<Vectors>(c, c_row, sum, rows);
   store_rows<Vectors>(c, c_row, sum, rows);

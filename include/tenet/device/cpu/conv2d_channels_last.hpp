@@ -5,7 +5,7 @@
 #include "tenet/device/cpu/channels_last_pairs.hpp"
 #include "tenet/device/cpu/channels_last_patches.hpp"
 #include "tenet/device/cpu/channels_last_rows.hpp"
-#include "tenet/device/cpu/prepared_patches.hpp"
+#include "tenet/device/cpu/channels_last_weights.hpp"
 #include "tenet/device/cpu/workers.hpp"
 #include "tenet/device/epilogue.hpp"
 
@@ -26,14 +26,14 @@ inline GridProduct forward_product(const Conv2dGeometry& g, const float* input, 
 }
 
 /// Floats of packed weights, and of a pixel of zeros.
-constexpr long forward_workspace(const Conv2dGeometry& g) { return prepared_patches_weight(g) + g.channels; }
+constexpr long forward_workspace(const Conv2dGeometry& g) { return forward_panels(g) + g.channels; }
 
 /// The results' lines of a task, from the weights of `forward_workspace`; `scratch`: room for the runs of a tile.
 template <class Factor>
 void convolve_lines(const Conv2dGeometry& g, const GridTask& task, const float* input, const float* weights,
                     float* result, float* scratch) {
   const PanelCut panels(g.out_channels);
-  const GridProduct product = forward_product(g, input, weights + prepared_patches_weight(g), result);
+  const GridProduct product = forward_product(g, input, weights + forward_panels(g), result);
   for (long panel = task.panel0; panel < task.panel1; ++panel) {
     const long first = panels.first(panel), width = panels.width(panel);
     multiply_grid<Factor>(product, task.lines(),
@@ -81,15 +81,24 @@ constexpr Conv2dGeometry of_pairs(Conv2dGeometry g) {
   return g;
 }
 
-/// to [out_channels, channels / 2, kernel_height, kernel_width] = pairs of the weights of neighbouring channels.
-inline void pair_weight_channels(Workers& workers, const Conv2dGeometry& g, const bfloat16* weight, float* to) {
-  const long area = long{1} * g.kernel_height * g.kernel_width;
+/// The weights as pairs of neighbouring channels [out_channels, channels / 2, kernel_height, kernel_width]: where they
+/// lie with a kernel of 1x1, or laid to `room`.
+inline const float* paired_channels(Workers& workers, const Conv2dGeometry& g, const bfloat16* weight, float* room) {
+  const long area = kernel_area(g), channels = g.channels / 2;
+  if (area == 1) return reinterpret_cast<const float*>(weight);
   run_ranges(workers, g.out_channels, g.taps(), [&](long first, long last) {
-    for (long pair = first * (g.channels / 2); pair < last * (g.channels / 2); ++pair) {
+    const long end = last * channels;
+    for (long pair = first * channels; pair < end; ++pair) {
       const bfloat16* const from = weight + 2 * pair * area;
-      write_pairs(from, from + area, area, to + pair * area);
+      float* const to = room + pair * area;
+      if ((end - pair) * area < area + vector_width) {
+        write_pairs(from, from + area, area, to);
+      } else {  // whole vectors: what they write too much is written later
+        for (long i = 0; i < area; i += vector_width) store(to + i, load_pairs(from + i, from + area + i));
+      }
     }
   });
+  return room;
 }
 
 }  // namespace detail
@@ -107,8 +116,8 @@ inline void run_conv2d_channels_last(Workers& workers, const Conv2dGeometry& g, 
   if (batch == 0) return;
   workers.reserve_scratch(scratch_conv2d_channels_last(&workers, g));
   float* const weights = workers.workspace(forward_workspace(g));
-  run_prepare_patches_weight(workers, g, weight, weights);
-  fill_floats(weights + prepared_patches_weight(g), 0, g.channels);
+  pack_forward_weights(workers, g, weight, weights);
+  fill_floats(weights + forward_panels(g), 0, g.channels);
   convolve_channels_last<float>(workers, g, batch, input, weights, result, epilogue);
 }
 
@@ -120,10 +129,9 @@ inline void run_conv2d_channels_last(Workers& workers, const Conv2dGeometry& geo
   const Conv2dGeometry g = of_pairs(geometry);
   workers.reserve_scratch(scratch_conv2d_channels_last(&workers, g));
   float* const weights = workers.workspace(forward_workspace(g) + g.weight_size());
-  float* const pairs = weights + forward_workspace(g);
-  pair_weight_channels(workers, geometry, weight, pairs);
-  run_prepare_patches_weight(workers, g, pairs, weights);
-  fill_floats(weights + prepared_patches_weight(g), 0, g.channels);
+  const float* const pairs = paired_channels(workers, geometry, weight, weights + forward_workspace(g));
+  pack_forward_weights(workers, g, pairs, weights);
+  fill_floats(weights + forward_panels(g), 0, g.channels);
   convolve_channels_last<bfloat16>(workers, g, batch, reinterpret_cast<const float*>(input), weights, result, epilogue);
 }
 

@@ -4,7 +4,7 @@
 #include "tenet/core/geometry.hpp"
 #include "tenet/device/cpu/channels_last_pairs.hpp"
 #include "tenet/device/cpu/channels_last_rows.hpp"
-#include "tenet/device/cpu/transpose.hpp"
+#include "tenet/device/cpu/channels_last_weights.hpp"
 #include "tenet/device/cpu/workers.hpp"
 #include "tenet/device/epilogue.hpp"
 
@@ -48,27 +48,8 @@ inline GridProduct phase_product(const Conv2dGeometry& g, int phase_y, int phase
           static_cast<int>(blocks_of(g.width - phase_x, g.stride))};
 }
 
-/// Floats of weights in panels of the input's channels.
-constexpr long input_gradient_panels(const Conv2dGeometry& g) {
-  return g.weight_size() / g.channels * round_up(g.channels, vector_width);
-}
-/// The same, and a pixel of zeros behind them.
+/// Floats of weights in panels of the image's channels, and a pixel of zeros behind them.
 constexpr long input_gradient_workspace(const Conv2dGeometry& g) { return input_gradient_panels(g) + g.out_channels; }
-
-/// Brings weights [channels, kernel_height, kernel_width] of result channel `o` into panels of channels, filled up to
-/// whole vectors: [kernel_height, kernel_width, out_channels, width].
-inline void pack_result_channel(const Conv2dGeometry& g, long o, const float* from, float* to) {
-  const PanelCut panels(g.channels);
-  const long area = long{1} * g.kernel_height * g.kernel_width;
-  for (long panel = 0; panel < panels.count; ++panel) {
-    const long first = panels.first(panel), width = panels.width(panel), present = smaller(width, g.channels - first);
-    float* const panel_to = to + first * area * g.out_channels + o * width;
-    for (long tap = 0; tap < area && present < width; ++tap) {
-      fill_floats(panel_to + tap * g.out_channels * width, 0, width);
-    }
-    transpose_vectors(from + first * area, area, present, area, panel_to, g.out_channels * width);
-  }
-}
 
 /// Lines of the grid that a task finishes at once: results stay in the second-level cache while the phases write them
 /// by turns, where the weights fit besides.
@@ -83,7 +64,7 @@ template <class Factor>
 void input_gradient_lines(const Conv2dGeometry& g, const GridTask& task, const float* gradient, const float* weights,
                           float* input_gradient, float* scratch) {
   const PanelCut panels(g.channels);
-  const long area = long{1} * g.kernel_height * g.kernel_width;
+  const long area = kernel_area(g);
   for (long panel = task.panel0; panel < task.panel1; ++panel) {
     const long first = panels.first(panel), width = panels.width(panel);
     const PanelColumns columns{weights + first * area * g.out_channels, first, width,
@@ -142,7 +123,7 @@ inline void run_conv2d_input_gradient_channels_last(Workers& workers, const Conv
   workers.reserve_scratch(scratch_conv2d_input_gradient_channels_last(&workers, g));
   float* const weights = workers.workspace(input_gradient_workspace(g));
   run_ranges(workers, g.out_channels, g.taps(), [&](long first, long last) {
-    for (long o = first; o < last; ++o) pack_result_channel(g, o, weight + o * g.taps(), weights);
+    for (long o = first; o < last; ++o) pack_input_gradient_weights(g, o, weight + o * g.taps(), weights);
   });
   fill_floats(weights + input_gradient_panels(g), 0, g.out_channels);
   input_gradient_channels_last<float>(workers, g, batch, gradient_of_result, weights, input_gradient, epilogue);
@@ -161,7 +142,7 @@ inline void run_conv2d_input_gradient_channels_last(Workers& workers, const Conv
   auto task = [&](int o, int worker) {
     float* const pairs = workers.scratch(worker);
     write_pairs(weight + 2 * o * g.taps(), weight + (2 * o + 1) * g.taps(), g.taps(), pairs);
-    pack_result_channel(g, o, pairs, weights);
+    pack_input_gradient_weights(g, o, pairs, weights);
   };
   run_tasks(workers, g.out_channels, static_cast<double>(g.weight_size()) < inline_elements, task);
   fill_floats(weights + input_gradient_panels(g), 0, g.out_channels);

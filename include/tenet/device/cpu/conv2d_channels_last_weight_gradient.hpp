@@ -3,6 +3,7 @@
 #include "tenet/core/bfloat16.hpp"
 #include "tenet/core/geometry.hpp"
 #include "tenet/device/cpu/channels_last_positions.hpp"
+#include "tenet/device/cpu/channels_last_weights.hpp"
 #include "tenet/device/cpu/conv2d_weight_gradient.hpp"
 #include "tenet/device/cpu/workers.hpp"
 
@@ -18,11 +19,11 @@ namespace detail {
 struct ChannelsLastWeightCut {
   PanelCut all_panels;
   long channels, channel_blocks, panels, panel_blocks, parts, part_samples;
-  static constexpr long most_sums = 5 << 14, least_tasks = 8, least_positions = 1024;
+  static constexpr long most_sums = 5 << 14, least_tasks = 4, least_positions = 2048;
 
   /// `g`: as the tiles see it, so that few channels are all taps of a patch. `batch`: of pairs with bfloat16.
   constexpr ChannelsLastWeightCut(const Conv2dGeometry& g, long batch) : all_panels(g.out_channels) {
-    const long area = long{1} * g.kernel_height * g.kernel_width;
+    const long area = kernel_area(g);
     channels = g.channels;
     panels = all_panels.count;
     while (channels * area * panels * wide_columns > most_sums && (panels > 1 || channels >= 2 * wide_columns)) {
@@ -69,14 +70,14 @@ constexpr Conv2dGeometry seen_by_positions(const Conv2dGeometry& g) {
 /// Floats of the sums of a task.
 constexpr long task_sums(const Conv2dGeometry& seen) {
   const ChannelsLastWeightCut cut(seen, 1);
-  return cut.channels * seen.kernel_height * seen.kernel_width * cut.columns();
+  return cut.channels * kernel_area(seen) * cut.columns();
 }
 
 /// Writes sums of channels [channel0, channel1) and `columns` result channels from `column0` on to the gradient
 /// [out_channels, channels, kernel_height, kernel_width]; sums of patches are in the order ky, kx, channel.
 inline void write_weight_sums(const Conv2dGeometry& g, const float* sums, long row, long channel0, long channel1,
                               long column0, long columns, float* to) {
-  const long area = long{1} * g.kernel_height * g.kernel_width;
+  const long area = kernel_area(g);
   if (!sums_patches(g)) {
     write_weight_rows(sums, row, (channel1 - channel0) * area, columns, to + column0 * g.taps() + channel0 * area,
                       g.taps());
@@ -92,7 +93,7 @@ inline void write_weight_sums(const Conv2dGeometry& g, const float* sums, long r
 /// Adds the sums of all parts in order, and writes them.
 inline void add_weight_parts(Workers& workers, const Conv2dGeometry& g, long parts, float* sums, long row, float* to) {
   const Conv2dGeometry seen = seen_by_positions(g);
-  const long area = long{1} * seen.kernel_height * seen.kernel_width, step = larger_of(1, block_rows / area);
+  const long area = kernel_area(seen), step = larger_of(1, block_rows / area);
   auto task = [&](int index, int) {
     const long channel0 = index * step, channel1 = smaller(channel0 + step, seen.channels);
     float* const sum = sums + channel0 * area * row;
@@ -112,7 +113,7 @@ void weight_gradient_channels_last(Workers& workers, const Conv2dGeometry& g, co
   const Conv2dGeometry seen = seen_by_positions(g);
   const ChannelsLastWeightCut cut(seen, images.count());
   const PositionScratch room(g, cut.channels, cut.columns(), images.staged);
-  const long row = round_up(g.out_channels, vector_width), area = long{1} * seen.kernel_height * seen.kernel_width;
+  const long row = round_up(g.out_channels, vector_width), area = kernel_area(seen);
   float* const partial = cut.parts > 1 ? workers.workspace(cut.parts * g.taps() * row) : nullptr;
   auto task = [&](int index, int worker) {
     const WeightTask part(cut, seen, index);
@@ -125,6 +126,8 @@ void weight_gradient_channels_last(Workers& workers, const Conv2dGeometry& g, co
     PositionChunk chunk(g, part.part * cut.part_samples, end);
     for (; !chunk.finished(); chunk.advance(), add = true) {
       const ChunkFactors factors = chunk_factors(g, images, chunk, part, cut.all_panels, room, scratch);
+      const long fetches = area * (part.panel1 - part.panel0) * blocks_of(part.channel1 - part.channel0, wide_rows);
+      FactorsAhead ahead = factors_ahead(g, images, chunk, part, fetches, scratch + room.floats() - room.ahead);
       for (int tap = 0; tap < area; ++tap) {
         auto* const terms = reinterpret_cast<PositionTerm*>(scratch);
         const PositionTerm* const terms_end = list_positions(seen, chunk, factors, tap, terms);
@@ -134,7 +137,7 @@ void weight_gradient_channels_last(Workers& workers, const Conv2dGeometry& g, co
           multiply_channel_rows<Factor>(terms, terms_end, part.channel1 - part.channel0,
                                         factors.right + first * (packed ? chunk.positions(g) : 1),
                                         packed ? width : factors.right_row, width, sums + tap * own_row + first,
-                                        area * own_row, add);
+                                        area * own_row, add, ahead);
         }
       }
     }
