@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <memory>
-#include <new>
+#include <tenet/core/large_memory.hpp>
 #include <tenet/core/processors.hpp>
 #include <tenet/core/wait.hpp>
 #include <tenet/core/worker_sum.hpp>
@@ -91,14 +91,10 @@ class Workers {
     const Workers* pool;
     int worker;
   };
-  struct Free {
-    void operator()(float* memory) const { ::operator delete(memory, std::align_val_t{64}); }
-  };
 
-  static void renew(std::unique_ptr<float, Free>& memory, long floats) {
+  static void renew(FloatMemory& memory, long floats) {
     memory.reset();
-    memory.reset(
-        static_cast<float*>(::operator new(sizeof(float) * static_cast<std::size_t>(floats), std::align_val_t{64})));
+    memory = take_floats(floats);
   }
 
   [[gnu::noinline]] void distribute(int tasks, Function function, void* context) {
@@ -165,7 +161,7 @@ class Workers {
   alignas(64) std::atomic<int> running_{0};  // tasks that have not ended
   alignas(64) long scratch_floats_ = 0;
   long workspace_floats_ = 0;
-  std::unique_ptr<float, Free> scratch_, workspace_;
+  FloatMemory scratch_, workspace_;
   std::vector<std::thread> threads_;
 };
 
