@@ -51,6 +51,10 @@ struct Conv2dInputGradient : ConvolutionOperation {
   static constexpr long scratch(const auto* executor, auto, Weight) {
     return scratch_conv2d_input_gradient(executor, Known<geometry<Weight>>{});
   }
+  template <class, class Weight>
+  static long workspace(const auto* executor, long batch, auto, Weight) {
+    return workspace_conv2d_input_gradient(executor, Known<geometry<Weight>>{}, batch);
+  }
   template <class Weight, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, auto, Weight) {
     constexpr Known<geometry<Weight>> g{};
@@ -81,6 +85,10 @@ struct Conv2dWeightGradient : ConvolutionOperation {
   template <class Input>
   static constexpr long scratch(const auto* executor, Input, auto) {
     return scratch_conv2d_weight_gradient(executor, Known<geometry<Input>>{});
+  }
+  template <class, class Input>
+  static long workspace(const auto* executor, long batch, Input, auto) {
+    return workspace_conv2d_weight_gradient(executor, Known<geometry<Input>>{}, batch);
   }
   template <class Input, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, Input, auto) {
@@ -130,6 +138,10 @@ struct PreparedConv2d : KernelOperation {
   static constexpr long scratch(const auto* executor, auto, auto, auto) {
     return scratch_prepared_conv2d(executor, Known<g>{});
   }
+  template <class>
+  static long workspace(const auto* executor, long batch, auto, auto, auto) {
+    return workspace_prepared_conv2d(executor, Known<g>{}, batch);
+  }
   static void run(auto& executor, const auto& arguments, auto, auto, auto) {
     run_prepared_conv2d(executor, Known<g>{}, arguments.batch, arguments.template operand<float>(0),
                         arguments.template operand<float>(1), arguments.template operand<float>(2),
@@ -161,6 +173,10 @@ struct Conv2d : ConvolutionOperation {
       return one > any ? one : any;
     }
     return any;
+  }
+  template <class, class Input, class Weight>
+  static long workspace(const auto* executor, long batch, Input, Weight) {
+    return workspace_conv2d(executor, Known<geometry<Input, Weight>>{}, batch);
   }
   template <class Input, class Weight, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, Input, Weight) {

@@ -60,6 +60,18 @@ struct Instance {
   }
 
   template <class Device>
+  static constexpr auto workspace() -> long (*)(long) {
+    using Executor = typename Device::Executor;
+    using Arguments = typename Device::Arguments;
+    if constexpr (lends_workspace<Device>)
+      if constexpr (requires(Executor* executor) { Op::template workspace<Arguments>(executor, 1L, Operands{}...); })
+        return [](long batch) -> long {
+          return Op::template workspace<Arguments>(static_cast<const Executor*>(nullptr), batch, Operands{}...);
+        };
+    return nullptr;
+  }
+
+  template <class Device>
   static constexpr KernelNumbers numbers() {
     if constexpr (requires { Op::template numbers<typename Device::Executor, typename Device::Arguments>(); })
       return Op::template numbers<typename Device::Executor, typename Device::Arguments>();
@@ -119,6 +131,7 @@ struct Instance {
     if constexpr (requires { Op::full_precision; }) made.full_precision = Op::full_precision;
     made.flops = flops();
     made.scratch = scratch<Device>();
+    made.workspace = workspace<Device>();
     if constexpr (Op::kind == Kind::element) {
       made.element = &detail::element_thunk<Op, typename Device::Lane>;
       if constexpr (Op::foldable) made.fold = &detail::element_thunk<Op, float>;

@@ -67,11 +67,25 @@ class Workers {
   /// A worker's scratch memory, aligned to 64 bytes; null before the first `reserve_scratch`.
   float* scratch(int worker) { return scratch_.get() + scratch_floats_ * worker; }
 
-  /// The same for one block of memory that all workers share, as for weights in the form that a kernel wants.
-  [[gnu::noinline]] float* workspace(long floats) {
-    if (floats > workspace_floats_) renew(workspace_, workspace_floats_ = floats);
+  /// One block of memory that all workers share, as for weights in the form that a kernel wants: what is lent, if that
+  /// is enough, else memory of their own, which grows.
+  float* workspace(long floats) {
+    if (floats <= lent_floats_) return lent_;
+    reserve_workspace(floats);
     return workspace_.get();
   }
+  /// Lends the workers a block for what runs until the next call, as a program that knows what is free meanwhile;
+  /// without arguments: none.
+  void lend_workspace(float* memory = nullptr, long floats = 0) {
+    lent_ = memory;
+    lent_floats_ = floats;
+  }
+  /// Has the workers own a block of at least so many floats. Not to be called while tasks run.
+  [[gnu::noinline]] void reserve_workspace(long floats) {
+    if (floats > workspace_floats_) renew(workspace_, workspace_floats_ = floats);
+  }
+  /// Floats of that block.
+  long owned_workspace() const { return workspace_floats_; }
 
  private:
   static constexpr int stop = -1;
@@ -160,7 +174,8 @@ class Workers {
   alignas(64) std::atomic<int> waiting_{0};  // tasks that nobody has claimed, or `stop`
   alignas(64) std::atomic<int> running_{0};  // tasks that have not ended
   alignas(64) long scratch_floats_ = 0;
-  long workspace_floats_ = 0;
+  long workspace_floats_ = 0, lent_floats_ = 0;
+  float* lent_ = nullptr;
   FloatMemory scratch_, workspace_;
   std::vector<std::thread> threads_;
 };
