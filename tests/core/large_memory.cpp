@@ -46,6 +46,7 @@ TEST_CASE("memory of any size is aligned and can be written whole", "[large_memo
     CHECK(address(memory) % (floats < large ? 64 : tenet::huge_page) == 0);
     std::fill_n(memory.get(), floats, 3.0f);
     CHECK(std::count(memory.get(), memory.get() + floats, 3.0f) == floats);
+    CHECK(take_floats(floats, false).get_deleter().alignment == 64);
   }
 }
 

@@ -25,13 +25,15 @@ using FloatMemory = std::unique_ptr<float, FreeFloats>;
 ///
 /// Linux is told that huge pages are welcome there: one translation serves 512 pages, and the first use of memory takes
 /// one fault where it took 512. Whether they come is the system's: a hint that is not taken changes nothing. What is
-/// left behind the last whole huge page keeps small ones, so that no more memory is in use than was asked for.
-[[gnu::noinline]] inline FloatMemory take_floats(long floats) {
+/// left behind the last whole huge page keeps small ones, so that no more memory is in use than was asked for; memory
+/// of which only parts may be used has small pages throughout.
+[[gnu::noinline]] inline FloatMemory take_floats(long floats, bool used_whole = true) {
   const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
-  const std::size_t alignment = bytes >= large_memory ? huge_page : 64;
+  const bool in_huge_pages = used_whole && bytes >= large_memory;
+  const std::size_t alignment = in_huge_pages ? huge_page : 64;
   FloatMemory memory(static_cast<float*>(::operator new(bytes, std::align_val_t{alignment})), FreeFloats{alignment});
 #if defined(__linux__)
-  if (bytes >= large_memory) (void)::madvise(memory.get(), bytes / huge_page * huge_page, MADV_HUGEPAGE);
+  if (in_huge_pages) (void)::madvise(memory.get(), bytes / huge_page * huge_page, MADV_HUGEPAGE);
 #endif
   return memory;
 }

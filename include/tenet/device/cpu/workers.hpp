@@ -61,7 +61,7 @@ class Workers {
   [[gnu::noinline]] void reserve_scratch(long floats) {
     if (floats <= scratch_floats_) return;
     scratch_floats_ = (floats + 1023) / 1024 * 1024 + 16;  // not a multiple of 4 KiB: workers' caches collide less
-    renew(scratch_, scratch_floats_ * size_);
+    renew(scratch_, scratch_floats_ * size_, false);       // as much as the largest kernel takes for the largest batch
   }
 
   /// A worker's scratch memory, aligned to 64 bytes; null before the first `reserve_scratch`.
@@ -106,9 +106,9 @@ class Workers {
     int worker;
   };
 
-  static void renew(FloatMemory& memory, long floats) {
+  static void renew(FloatMemory& memory, long floats, bool used_whole = true) {
     memory.reset();
-    memory = take_floats(floats);
+    memory = take_floats(floats, used_whole);
   }
 
   [[gnu::noinline]] void distribute(int tasks, Function function, void* context) {
