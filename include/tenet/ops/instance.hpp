@@ -60,14 +60,17 @@ struct Instance {
   }
 
   template <class Device>
+  static long workspace_floats(long batch) {
+    return Op::template workspace<typename Device::Arguments>(static_cast<const typename Device::Executor*>(nullptr),
+                                                              batch, Operands{}...);
+  }
+  template <class Device>
   static constexpr auto workspace() -> long (*)(long) {
-    using Executor = typename Device::Executor;
-    using Arguments = typename Device::Arguments;
     if constexpr (lends_workspace<Device>)
-      if constexpr (requires(Executor* executor) { Op::template workspace<Arguments>(executor, 1L, Operands{}...); })
-        return [](long batch) -> long {
-          return Op::template workspace<Arguments>(static_cast<const Executor*>(nullptr), batch, Operands{}...);
-        };
+      if constexpr (requires(const typename Device::Executor* executor) {
+                      Op::template workspace<typename Device::Arguments>(executor, 1L, Operands{}...);
+                    })
+        return &workspace_floats<Device>;
     return nullptr;
   }
 
