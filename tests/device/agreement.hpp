@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
@@ -47,4 +48,18 @@ void check_agreement(long size, double tolerance, Run run) {
     }
     CHECK(std::memcmp(first.data(), result.data(), 4 * count) == 0);
   }
+}
+
+/// A kernel works in the `floats` of workspace that it says it needs: run(workers) asks for no more, and writes nothing
+/// behind them.
+template <class Run>
+void check_workspace(long floats, Run run) {
+  constexpr long behind = 64;
+  constexpr float untouched = 12345.25f;
+  std::vector<float> memory(static_cast<std::size_t>(floats + behind), untouched);
+  tenet::cpu::Workers workers(2);
+  workers.lend_workspace(memory.data(), floats);
+  run(workers);
+  CHECK(workers.owned_workspace() == 0);
+  CHECK(std::count(memory.end() - behind, memory.end(), untouched) == behind);
 }

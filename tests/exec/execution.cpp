@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "../../examples/models/lenet.hpp"
+#include "../support/lending_device.hpp"
+#include "../support/network.hpp"
 #include "../support/networks.hpp"
 #include "tenet/tenet.hpp"
 
@@ -61,7 +63,94 @@ void check_scaled(Function function) {
   }
 }
 
+/// Trains and predicts with workspaces that are lent and scribbled over, and without: the same bits.
+template <class Net, class Input, class... Policies>
+void check_lent() {
+  using Plain = Trainer<Net, CrossEntropy, Adam, Input, Reference, Policies...>;
+  using Lent = Trainer<Net, CrossEntropy, Adam, Input, lending::Device, Policies...>;
+  Plain plain{{.learning_rate = 0.05f}, 3};
+  Lent lent{{.learning_rate = 0.05f}, 3};
+  const network::Samples<Plain> samples(9);
+  const auto bits = [](const auto numbers) {
+    std::vector<std::uint32_t> result(numbers.size());
+    std::memcpy(result.data(), numbers.data(), 4 * numbers.size());
+    return result;
+  };
+  const auto parameters = [](auto& trainer) {
+    return std::span<const float>(trainer.weights().parameters(),
+                                  static_cast<std::size_t>(Weights<Net>::table.parameter_floats));
+  };
+  const long before = lending::Executor::lent;
+  for (const int batch : {5, 9, 1, 3, 9}) {
+    CAPTURE(batch);
+    const float loss = plain.step(samples.inputs.data(), samples.targets.data(), batch).loss;
+    CHECK(lent.step(samples.inputs.data(), samples.targets.data(), batch).loss == loss);
+    CHECK(std::isfinite(loss));
+    CHECK(bits(parameters(lent)) == bits(parameters(plain)));
+    CHECK(bits(lent.predict(samples.inputs.data(), batch)) == bits(plain.predict(samples.inputs.data(), batch)));
+  }
+  CHECK(lending::Executor::lent > before + 25);
+}
+
+/// Trains for a step of each batch: the workers have no memory of their own for workspaces afterwards.
+template <class Net, class Input>
+void check_planned() {
+  using Program = tenet::Program<TrainingProgram<Net, CrossEntropy, Sgd, Input, CpuKernels, UpdateInBackward>>;
+  cpu::Workers workers(2);
+  Weights<Net> weights(1);
+  Buffer states(Program::state_count * Program::slots.parameter_floats);
+  Execution<Program, OneSampleNever> execution(workers);
+  execution.bind(Arena::parameters, weights.parameters());
+  execution.bind(Arena::buffers, weights.buffers());
+  execution.bind(Arena::states, states.data());
+  const float settings[16]{};
+  execution.set_scalars(settings, 1);
+  const std::vector<float> inputs(static_cast<std::size_t>(33 * Input::size));  // tokens are 0, too
+  const std::vector<std::int32_t> targets(33 * 64);
+  execution.give(0, inputs.data());
+  execution.give(1, targets.data());
+  for (const int batch : {1, 3, 8, 33}) {
+    CAPTURE(batch);
+    execution.run(batch);
+    CHECK(workers.owned_workspace() == 0);
+    CHECK(workers.workspace(0) == nullptr);  // nothing stays lent
+  }
+}
+
+/// Convolutions of all kernels, and a linear layer whose sums over the batch are added in parts.
+struct Wide {
+  Conv2d<3, 70, 3, Padding<1>, Stride<2>> stem;
+  Conv2d<70, 70, 3, Padding<1>> same;
+  Conv2d<70, 260, 1, Stride<2>> narrow;
+  Conv2d<260, 256, 3, Padding<1>> many;
+  BatchNorm2d<260> norm;
+  Linear<256 * 16, 300> hidden;
+  Linear<300, 3> head;
+  constexpr auto forward(auto x) const {
+    return head(relu(hidden(tenet::flatten(relu(many(norm(narrow(relu(same(relu(stem(x))))))))))));
+  }
+};
+
 }  // namespace
+
+TEST_CASE("workspaces lie where nothing is needed", "[execution]") {
+  check_lent<LeNet, Image<1, 28, 28>>();
+  check_lent<networks::Residual, Image<2, 6, 5>>();
+  check_lent<networks::Residual, Image<2, 6, 5>, UpdateInBackward>();
+  check_lent<networks::ConvTowers, Image<2, 6, 5>>();
+  check_lent<networks::Transformer, Tokens<12>>();
+  CHECK(lending::Executor::most >= 5000);
+  CHECK(lending::Executor::reserved == 0);
+}
+
+TEST_CASE("the workers' kernels ask for no more workspace than was planned", "[execution]") {
+  check_planned<LeNet, Image<1, 28, 28>>();
+  check_planned<networks::Residual, Image<2, 6, 5>>();
+  check_planned<networks::ConvTowers, Image<2, 6, 5>>();
+  check_planned<networks::Transformer, Tokens<12>>();
+  check_planned<networks::Towers, Features<16>>();
+  check_planned<Wide, Image<3, 16, 16>>();
+}
 
 TEST_CASE("what is prepared is not mixed up with what each run computes over the same elements", "[execution]") {
   const auto tangents = [](auto w) { return std::array{std::tanh(w[0]), std::tanh(w[1]), std::tanh(w[2])}; };

@@ -1,8 +1,10 @@
 #include "tenet/exec/step_runner.hpp"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "../support/lending_device.hpp"
 #include "tenet/tenet.hpp"
 
 namespace {
@@ -45,4 +47,39 @@ TEST_CASE("a runner runs the steps of a program in their order", "[step_runner]"
   const auto* const sums = static_cast<const float*>(arenas.at(Program::results[0]));
   CHECK(sums[0] == 16.0f);
   CHECK(sums[1] == 1.0f);
+}
+
+TEST_CASE("a workspace lies where it fits, else behind the end, else with the executor", "[step_runner]") {
+  using Kernels = lending::Kernels;
+  Step<Kernels> steps[5];
+  for (int s = 0; s < 5; ++s) {
+    steps[s].kind = Kind::kernel;
+    steps[s].number = s;
+    steps[s].workspace = [](long batch) { return 100 * batch; };
+    steps[s].room = {{{{Arena::per_sample, 16}, 48}, {{Arena::fixed, 32}, 300}}, 160};
+  }
+  steps[0].workspace = nullptr;
+  steps[2].room.largest[0].floats = 112;
+  steps[3].room.largest[1].floats = 0;
+  steps[4].room = {{{{Arena::per_sample, 16}, 48}, {}}, -1};
+  const StepTables<Kernels> tables{steps, 5, nullptr, nullptr, nullptr, nullptr};
+  const auto place = [&](long batch) {
+    std::array<Workspace, 5> found{};
+    const long behind = StepRunner<Kernels>::place_workspaces(batch, 192, tables, found.data());
+    CHECK(found[0].floats == 0);
+    CHECK(!found[0].is_lent);
+    CHECK(found[3].place == Place{Arena::per_sample, 160});
+    CHECK(found[3].is_lent);
+    CHECK(found[4].floats == 100 * batch);
+    CHECK(!found[4].is_lent);
+    return std::pair{found, behind};
+  };
+  const auto [few, behind_few] = place(3);
+  CHECK(behind_few == 3 * (100 - (192 - 160)));
+  CHECK(few[1].place == Place{Arena::fixed, 32});
+  CHECK(few[2].place == Place{Arena::fixed, 32});
+  const auto [many, behind_many] = place(4);  // which do not fit `fixed`
+  CHECK(behind_many == 4 * (100 - (192 - 160)));
+  CHECK(many[1].place == Place{Arena::per_sample, 160});
+  CHECK(many[2].place == Place{Arena::per_sample, 16});
 }

@@ -2,6 +2,7 @@
 
 #include "../../examples/models/lenet.hpp"
 #include "../../examples/models/resnet18.hpp"
+#include "../support/lending_device.hpp"
 #include "../support/networks.hpp"
 #include "../support/plan_check.hpp"
 #include "../support/traced.hpp"
@@ -14,6 +15,8 @@ using ResNetStep = traced::Training<ResNet18<>, Image<1, 28, 28>, CrossEntropy>;
 using TransformerStep = traced::Training<networks::Transformer, Tokens<12>, CrossEntropy, AdamW>;
 template <class Net, class Input, class Loss = CrossEntropy, class Optimizer = Sgd>
 using InBackward = Program<TrainingProgram<Net, Loss, Optimizer, Input, traced::Kernels, UpdateInBackward>>;
+template <class Net, class Input, class Loss = CrossEntropy, class Optimizer = Sgd>
+using Lent = Program<TrainingProgram<Net, Loss, Optimizer, Input, lending::Kernels, UpdateInBackward>>;
 
 static_assert(ResNetStep::plan.per_sample_floats <= 0.4 * ResNetStep::plan.unplanned_per_sample_floats);
 static_assert(ResNetStep::plan.reused_in_place > 0);
@@ -51,20 +54,24 @@ TEST_CASE("old values are read before new ones are written over them") {
   law::check_plan<InBackward<networks::Drawn<4>, Batched<3, 4>, MeanSquaredError>>();
 }
 
-TEST_CASE("free ranges are joined, and the best fitting one is taken") {
-  detail::FreeRanges ranges;
-  const long a = ranges.take(16), b = ranges.take(32), c = ranges.take(16), d = ranges.take(64);
-  CHECK(ranges.top() == 128);
-  ranges.give_back(b, 32);
-  ranges.give_back(a, 16);  // joins b
-  CHECK(ranges.take(48) == a);
-  ranges.give_back(a, 48);
-  ranges.give_back(d, 64);
-  CHECK(ranges.take(32) == a);  // the smaller of the two that fit
-  CHECK(ranges.take(64) == d);
-  CHECK(ranges.top() == 128);
-  ranges.give_back(d, 64);
-  CHECK(ranges.take(80) == d);  // the range at the end grows
-  CHECK(ranges.top() == 144);
-  CHECK(c == 48);
+TEST_CASE("what a workspace may take is needed by nobody") {
+  const auto rooms = []<class Program>(std::type_identity<Program>) {
+    law::ShadowRun<Program> shadow;
+    shadow.run();
+    CHECK(shadow.errors == 0);
+    return shadow.rooms;
+  };
+  CHECK(rooms(std::type_identity<Lent<LeNet, Image<1, 28, 28>>>{}) > 20);
+  CHECK(rooms(std::type_identity<Lent<networks::ConvTowers, Image<2, 6, 5>>>{}) > 20);
+  CHECK(rooms(std::type_identity<Lent<networks::Transformer, Tokens<12>, CrossEntropy, AdamW>>{}) > 20);
+  CHECK(rooms(std::type_identity<Program<InferenceProgram<LeNet, Image<1, 28, 28>, lending::Kernels>>>{}) > 5);
+  CHECK(rooms(std::type_identity<LeNetStep>{}) == 0);  // a device that is lent nothing
+}
+
+TEST_CASE("a step in which little is alive has room up to the end of the memory") {
+  using Step = Program<InferenceProgram<networks::Residual, Image<2, 6, 5>, lending::Kernels>>;
+  constexpr const FreeRoom& first = Step::plan.room[Step::order.prepared];  // the stem's convolution
+  CHECK(first.end == 16 * 8);
+  CHECK(first.largest[0].floats == Step::per_sample_floats - first.end);
+  CHECK(first.largest[0].place == Place{Arena::per_sample, first.end});
 }

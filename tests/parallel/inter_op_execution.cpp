@@ -2,6 +2,7 @@
 
 #include <tenet/tenet.hpp>
 
+#include "../support/lending_device.hpp"
 #include "../support/network.hpp"
 #include "../support/networks.hpp"
 
@@ -16,10 +17,11 @@ bool same_bits(const A& a, const B& b) {
 
 /// Trains and predicts on one device and on several: loss, parameters, running statistics and outputs have the same
 /// bits after each step.
-template <class Net, class Input, class Loss, class Optimizer, int devices, class... Policies>
-void check_same_bits() {
-  using One = Trainer<Net, Loss, Optimizer, Input, Cpu<0, 1>, Policies...>;
-  using Many = Trainer<Net, Loss, Optimizer, Input, Cpu<0, 1>, Policies..., InterOpParallel<devices>>;
+template <class OneDevice, class Device, class Net, class Input, class Loss, class Optimizer, int devices,
+          class... Policies>
+void check_same_bits_on() {
+  using One = Trainer<Net, Loss, Optimizer, Input, OneDevice, Policies...>;
+  using Many = Trainer<Net, Loss, Optimizer, Input, Device, Policies..., InterOpParallel<devices>>;
   One one{{.learning_rate = 0.05f}, 3};
   Many many{{.learning_rate = 0.05f}, 3};
   const network::Samples<One> samples(9);
@@ -46,6 +48,10 @@ void check_same_bits() {
       CHECK(same_bits(one.predict(samples.inputs.data(), batch), many.predict(samples.inputs.data(), batch)));
   }
 }
+template <class Net, class Input, class Loss, class Optimizer, int devices, class... Policies>
+void check_same_bits() {
+  check_same_bits_on<Cpu<0, 1>, Cpu<0, 1>, Net, Input, Loss, Optimizer, devices, Policies...>();
+}
 
 }  // namespace
 
@@ -55,6 +61,15 @@ TEST_CASE("parts of a network on several devices train as on one, to the bit", "
   check_same_bits<networks::ConvTowers, Image<2, 6, 5>, CrossEntropy, Sgd, 3, OneSampleNever>();
   check_same_bits<networks::Residual, Image<2, 6, 5>, CrossEntropy, Sgd, 2, OneSampleNever>();
   check_same_bits<networks::Transformer, Tokens<12>, CrossEntropy, AdamW, 2, OneSampleNever>();
+}
+
+TEST_CASE("each device's workspaces lie where nothing is needed", "[inter_op]") {
+  check_same_bits_on<Reference, lending::Device, networks::Towers, Features<16>, CrossEntropy, Sgd, 2>();
+  check_same_bits_on<Reference, lending::Device, networks::ConvTowers, Image<2, 6, 5>, CrossEntropy, Adam, 3,
+                     UpdateInBackward>();
+  check_same_bits_on<Reference, lending::Device, networks::Transformer, Tokens<12>, CrossEntropy, AdamW, 2>();
+  CHECK(lending::Executor::lent > 0);
+  CHECK(lending::Executor::reserved > 0);  // what does not fit: behind a device's memory that of another one may lie
 }
 
 TEST_CASE("drawn networks on several devices train as on one, to the bit", "[inter_op]") {

@@ -32,7 +32,7 @@ class ShadowRun {
     }
   }
 
-  int errors = 0, reads = 0, written_in_place = 0, old_values_read = 0, conversions = 0;
+  int errors = 0, reads = 0, written_in_place = 0, old_values_read = 0, conversions = 0, rooms = 0;
 
  private:
   static bool is(int i, tenet::Kind kind) {
@@ -142,6 +142,35 @@ class ShadowRun {
       if (order.step[result] != s) report("computed in another step than said", result, s);
     }
     check_conversions(head, inputs, results, s);
+    check_room(inputs, results, s);
+  }
+
+  /// The room of a workspace touches neither what the step reads and writes nor what is needed later; what lay there is
+  /// gone.
+  void check_room(const std::vector<Read>& inputs, const std::vector<int>& results, int s) {
+    const tenet::FreeRoom& free = plan.room[s];
+    const auto overwrite = [&](const tenet::Place& place, long floats) {
+      if (floats == 0) return;
+      ++rooms;
+      auto& arena = place.arena == tenet::Arena::per_sample ? per_sample_ : fixed_;
+      const long begin = place.offset / tenet::arena_granule, end = begin + floats / tenet::arena_granule;
+      if (place.arena > tenet::Arena::fixed || end > static_cast<long>(arena.size()))
+        return report("room beyond the arena", order.head[s], s);
+      const auto touches = [&](int value) {
+        return arena_of(value) == &arena && first(value) < end && begin < last(value);
+      };
+      for (const Read& input : inputs)
+        if (touches(input.value)) report("room on an input", input.value, s);
+      for (const int result : results)
+        if (touches(result)) report("room on a result", result, s);
+      for (long i = begin; i < end; ++i) {
+        int& here = arena[static_cast<std::size_t>(i)];
+        if (here < -1 && plan.conversions[-2 - here].step == s) report("room on a conversion", order.head[s], s);
+        here = -1;
+      }
+    };
+    for (const tenet::Room& room : free.largest) overwrite(room.place, room.floats);
+    if (free.end >= 0) overwrite({tenet::Arena::per_sample, free.end}, plan.per_sample_floats - free.end);
   }
 
   /// The room for values in another form touches neither what the step reads and writes nor what is needed later, nor

@@ -2,12 +2,11 @@
 
 #include <cstddef>
 #include <cstring>
-#include <memory>
-#include <new>
+#include <tenet/core/large_memory.hpp>
 
 namespace tenet {
 
-/// Floats at an address that is a multiple of 64 bytes.
+/// Floats at an address that is a multiple of 64 bytes; in huge pages where they are many.
 class Buffer {
  public:
   Buffer() = default;
@@ -16,10 +15,9 @@ class Buffer {
   /// At least so many floats; new ones are zero. When memory is taken, the old contents are lost.
   void grow(long floats) {
     if (floats <= size_) return;
-    const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
     memory_.reset();
-    memory_.reset(static_cast<float*>(::operator new(bytes, std::align_val_t{64})));
-    std::memset(memory_.get(), 0, bytes);
+    memory_ = take_floats(floats);
+    std::memset(memory_.get(), 0, static_cast<std::size_t>(floats) * sizeof(float));
     size_ = floats;
   }
 
@@ -28,10 +26,7 @@ class Buffer {
   long size() const { return size_; }
 
  private:
-  struct Free {
-    void operator()(float* memory) const { ::operator delete(memory, std::align_val_t{64}); }
-  };
-  std::unique_ptr<float, Free> memory_;
+  FloatMemory memory_;
   long size_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <tenet/core/buffer.hpp>
@@ -7,6 +8,7 @@
 #include <tenet/exec/one_sample.hpp>
 #include <tenet/exec/program.hpp>
 #include <utility>
+#include <vector>
 
 namespace tenet {
 
@@ -181,6 +183,15 @@ class Execution {
       if (arenas_.batch == 0 && last <= Program::lowered.first_update) return add_nothing(first, last);
     run_steps(*executor_, first, last);
   }
+  /// Floats of workspace that a device's steps need of their executor, after `begin`: of several devices, where the
+  /// program's memory has no room.
+  long executor_workspace(int device = 0) const {
+    long most = 0;
+    for (std::size_t s = 0; s < workspaces_.size(); ++s)
+      if (!workspaces_[s].is_lent && Program::order.device_of(static_cast<int>(s)) == device)
+        most = std::max(most, workspaces_[s].floats);
+    return most;
+  }
   /// By another executor, which may do so while others run steps that do not depend on these.
   void run_steps(Executor& executor, int first, int last) const {
     StepRunner<Kernels>::run(executor, arenas_, step_tables<Program>(first, last));
@@ -250,7 +261,17 @@ class Execution {
   auto& one_sample() const { return *static_cast<detail::OneSampleExecution<Program>*>(one_sample_.get()); }
 
   void prepare(int batch, long samples_of_all) {
-    per_sample_.grow(*executor_, Program::per_sample_floats * batch, "the activations of a batch");
+    long workspace = 0;
+    if constexpr (lends_workspace<Kernels>) {
+      workspaces_.assign(static_cast<std::size_t>(Program::order.count), {});
+      arenas_.workspaces = workspaces_.data();
+      if (batch > 0)
+        workspace = StepRunner<Kernels>::place_workspaces(batch, Program::per_sample_floats,
+                                                          step_tables<Program>(0, Program::lowered.used.steps),
+                                                          workspaces_.data());
+      executor_->reserve_workspace(executor_workspace());
+    }
+    per_sample_.grow(*executor_, Program::per_sample_floats * batch + workspace, "the activations of a batch");
     arenas_.batch = batch;
     samples_of_all_ = samples_of_all;
     arenas_[Arena::per_sample] = per_sample_.data();
@@ -282,6 +303,7 @@ class Execution {
   Buffer numbers_;
   DeviceBuffer<Executor> numbers_there_;  // on a device with a memory of its own
   Arenas arenas_{};
+  std::vector<Workspace> workspaces_;  // by the number of a step
   long samples_of_all_ = 0;
   std::uint64_t version_ = 0;
   bool ran_one_sample_ = false, is_prepared_ = false, numbers_are_new_ = true;

@@ -40,6 +40,8 @@ struct Step {
   Access sum{};       ///< of a sum: where the result lies in the operand
   Role role = Role::store;
   Cost flops{};
+  long (*workspace)(long batch) = nullptr;  ///< of a kernel, if it needs any
+  FreeRoom room{};                          ///< where that could be
 };
 
 /// A distinct region: what the device compiles one loop for.
@@ -268,6 +270,8 @@ struct LoweringPass {
         step.region = region(head, *node.type, Role::store, -1, 0);
       } else {
         step.kernel = node.operation->kernel;
+        step.workspace = node.operation->workspace;
+        step.room = plan.room[s];
         step.attribute = node.index;
         step.operand_count = node.operand_count;
         for (int j = 0; j < node.operand_count; ++j) step.operands[j] = plan.place[fusion.value[node.operands[j]]];

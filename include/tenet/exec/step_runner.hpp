@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <tenet/core/timeline.hpp>
 #include <tenet/device/element.hpp>
 #include <tenet/device/own_memory.hpp>
@@ -7,11 +8,20 @@
 
 namespace tenet {
 
+/// What a kernel works in besides its operands and its result: so many floats of the program's memory that nothing else
+/// needs meanwhile, or of the executor's own.
+struct Workspace {
+  Place place{};
+  long floats = 0;
+  bool is_lent = false;  ///< by the program
+};
+
 /// The memories of a run, by `Arena`.
 struct Arenas {
   float* base[8]{};
   const void* inputs[4]{};
   long batch = 0;
+  const Workspace* workspaces = nullptr;  ///< by the number of a step; null: none is lent
 
   float*& operator[](Arena arena) { return base[static_cast<int>(arena)]; }
   const void* at(const Place& place) const {
@@ -60,6 +70,7 @@ class StepRunner {
       const ElementRange range = prepare(tables.calls[step.region], arenas, tables, arguments);
       return run_element(executor, range, arguments);
     }
+    const LentWorkspace lent(executor, arenas, step);
     RegionEpilogue region{};
     Epilogue epilogue;
     if (step.epilogue >= 0) {
@@ -79,6 +90,26 @@ class StepRunner {
     given.attribute = step.attribute;
     given.epilogue = epilogue;
     step.kernel(executor, given);
+  }
+
+  /// Finds the workspaces of all steps for a batch, by the number of a step. Returns how many floats the arena
+  /// `per_sample` has to have behind its end for them.
+  [[gnu::noinline]] static long place_workspaces(long batch, long per_sample_floats, const Tables& tables,
+                                                 Workspace* workspaces) {
+    long behind = 0;
+    for (int s = 0; s < tables.step_count; ++s) {
+      const Step<Kernels>& step = tables.steps[s];
+      const long floats = step.kind == Kind::element ? 0 : workspace_floats(batch, tables, step);
+      if (floats == 0) continue;
+      Workspace& found = workspaces[step.number] = {{}, floats};
+      for (const Room& room : step.room.largest)  // rather in `fixed`, which is smaller, and stays in cache
+        if (floats <= room.floats * (room.place.arena == Arena::per_sample ? batch : 1))
+          found = {room.place, floats, true};
+      if (found.is_lent || step.room.end < 0) continue;
+      found = {{Arena::per_sample, step.room.end}, floats, true};
+      behind = std::max(behind, floats - (per_sample_floats - step.room.end) * batch);
+    }
+    return behind;
   }
 
   /// The elements [first, last) of those steps that are regions of `total` elements, by this thread. States have as
@@ -105,6 +136,39 @@ class StepRunner {
   }
 
  private:
+  /// Lends the executor a step's workspace, and takes it back.
+  class LentWorkspace {
+   public:
+    LentWorkspace(Executor& executor, const Arenas& arenas, const Step<Kernels>& step) {
+      if constexpr (lends_workspace<Kernels>) {
+        if (arenas.workspaces == nullptr || !arenas.workspaces[step.number].is_lent) return;
+        const Workspace& lent = arenas.workspaces[step.number];
+        executor.lend_workspace(arenas.writable(lent.place), lent.floats);
+        executor_ = &executor;
+      }
+    }
+    ~LentWorkspace() {
+      if constexpr (lends_workspace<Kernels>)
+        if (executor_ != nullptr) executor_->lend_workspace();
+    }
+    LentWorkspace(const LentWorkspace&) = delete;
+    LentWorkspace& operator=(const LentWorkspace&) = delete;
+
+   private:
+    Executor* executor_ = nullptr;
+  };
+
+  static long workspace_floats(long batch, const Tables& tables, const Step<Kernels>& step) {
+    const Executor* const executor = nullptr;
+    if (step.kind == Kind::kernel) return step.workspace != nullptr ? step.workspace(batch) : 0;
+    if constexpr (requires { workspace_reduce(executor, step.role, 1L, 1L, 1L); }) {
+      const RegionCall& call = tables.calls[step.region];
+      return workspace_reduce(executor, step.role, call.total * (call.batched ? batch : 1), step.sum.inner,
+                              step.sum.count * (step.sum.batched ? batch : 1));
+    }
+    return 0;
+  }
+
   /// One step begins when the one before it has ended: a look at the clock for each.
   static void run_recorded(Executor& executor, const Arenas& arenas, const Tables& tables) {
     std::int64_t begin = timeline_now();

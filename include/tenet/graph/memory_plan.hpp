@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/graph/free_ranges.hpp>
 #include <tenet/graph/layout.hpp>
 #include <tenet/graph/slots.hpp>
 
@@ -58,6 +59,18 @@ struct Conversion {
   }
 };
 
+/// Memory that holds nothing during a step: so many floats, of one sample in the arena `per_sample`.
+struct Room {
+  Place place{};
+  long floats = 0;
+};
+
+/// What holds nothing during a step.
+struct FreeRoom {
+  Room largest[2]{};  ///< in `per_sample` and in `fixed`
+  long end = -1;      ///< from there on all of `per_sample`, whose end may be moved; -1: another device's part follows
+};
+
 template <int Nodes, int Outputs, int Conversions>
 struct MemoryPlan {
   Place place[Nodes]{};
@@ -70,75 +83,10 @@ struct MemoryPlan {
   int number_count = 0;
   Conversion conversions[Conversions + 1]{};  ///< those that are prepared, and the others in the order of their steps
   int conversion_count = 0;
+  FreeRoom room[Nodes]{};  ///< of each step that may have a workspace
 };
 
 namespace detail {
-
-/// Free ranges of an arena that grows at its end; best fit, neighbours are joined.
-class FreeRanges {
- public:
-  constexpr long take(long size) {
-    int best = -1;
-    for (int i = 0; i < count_; ++i)
-      if (size_[i] >= size && (best < 0 || size_[i] < size_[best])) best = i;
-    if (best >= 0) {
-      const long offset = offset_[best];
-      offset_[best] += size;
-      size_[best] -= size;
-      if (size_[best] == 0) remove(best);
-      return offset;
-    }
-    if (count_ > 0 && offset_[count_ - 1] + size_[count_ - 1] == top_) {  // the last free range, made longer
-      const long offset = offset_[--count_];
-      top_ = offset + size;
-      return offset;
-    }
-    const long offset = top_;
-    top_ += size;
-    return offset;
-  }
-
-  constexpr void give_back(long offset, long size) {
-    int at = 0;
-    while (at < count_ && offset_[at] < offset) ++at;
-    const bool joins_left = at > 0 && offset_[at - 1] + size_[at - 1] == offset;
-    const bool joins_right = at < count_ && offset + size == offset_[at];
-    if (joins_left) {
-      size_[at - 1] += size;
-      if (joins_right) {
-        size_[at - 1] += size_[at];
-        remove(at);
-      }
-    } else if (joins_right) {
-      offset_[at] = offset;
-      size_[at] += size;
-    } else {
-      for (int i = count_; i > at; --i) {
-        offset_[i] = offset_[i - 1];
-        size_[i] = size_[i - 1];
-      }
-      offset_[at] = offset;
-      size_[at] = size;
-      ++count_;
-    }
-  }
-
-  constexpr long top() const { return top_; }
-
- private:
-  constexpr void remove(int at) {
-    --count_;
-    for (int i = at; i < count_; ++i) {
-      offset_[i] = offset_[i + 1];
-      size_[i] = size_[i + 1];
-    }
-  }
-
-  static constexpr int capacity = 512;
-  long offset_[capacity]{}, size_[capacity]{};
-  long top_ = 0;
-  int count_ = 0;
-};
 
 template <int Slots>
 constexpr Place place_of_slot_state(const SlotTable<Slots>& slots, int index) {
@@ -325,6 +273,8 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
   }
   for (int k = 0; k < plan.conversion_count; ++k) plan.conversions[k].prepared = true;
 
+  bool has_room[n]{};  // of each step
+  long end_of_taken[n][2]{};
   for (int s = 0; s < order.count; ++s) {
     const int head = order.head[s];
     if (is_element(head)) {
@@ -365,6 +315,17 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       else
         allocate(head);
     }
+    if (lends_workspace<Device> &&
+        (graph.nodes[head].operation->workspace != nullptr || graph.nodes[head].operation->kind == Kind::reduction)) {
+      has_room[s] = true;
+      for (int k = 0; k < 2; ++k) {
+        const detail::FreeRanges& now = (k == 0 ? per_sample : fixed)[order.device_of(s)];
+        plan.room[s].largest[k] = {{k == 0 ? Arena::per_sample : Arena::fixed, now.largest().offset},
+                                   now.largest().size};
+        end_of_taken[s][k] = now.end_of_taken();
+      }
+      if (Order::devices == 1) plan.room[s].end = end_of_taken[s][0];
+    }
     for (int i = first_expiring[s]; i >= 0; i = next_expiring[i])
       if (!taken[i]) ranges(i).give_back(plan.place[i].offset, size_of(i));
     for (int k = plan.conversion_count - 1; k >= 0 && plan.conversions[k].step == s; --k) {
@@ -377,6 +338,14 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       if (place.arena == Arena::per_sample) place.offset += plan.per_sample_floats;
       if (place.arena == Arena::fixed) place.offset += plan.fixed_floats;
     };
+    for (int s = 0; s < order.count; ++s) {  // behind what is taken, up to where later steps make the arena end
+      for (int k = 0; k < 2 && has_room[s] && order.device_of(s) == d; ++k) {
+        Room& room = plan.room[s].largest[k];
+        const long behind = (k == 0 ? per_sample : fixed)[d].top() - end_of_taken[s][k];
+        if (behind > room.floats) room = {{room.place.arena, end_of_taken[s][k]}, behind};
+        move(room.place);
+      }
+    }
     if (d > 0) {
       for (int i = 0; i < n; ++i)
         if (fusion.stored[i] && graph.nodes[i].operation != nullptr && order.device_of(order.step[i]) == d)

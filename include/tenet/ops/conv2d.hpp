@@ -67,6 +67,10 @@ struct Conv2dInputGradient : ConvolutionOperation {
   static constexpr long scratch(const auto* executor, auto, Weight) {
     return scratch_conv2d_input_gradient(executor, Known<geometry<Weight>>{});
   }
+  template <class, class Weight>
+  static long workspace(const auto* executor, long batch, auto, Weight) {
+    return workspace_conv2d_input_gradient(executor, Known<geometry<Weight>>{}, batch);
+  }
   template <class Weight, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, auto, Weight) {
     constexpr Known<geometry<Weight>> g{};
@@ -102,6 +106,10 @@ struct Conv2dWeightGradient : ConvolutionOperation {
   template <class Input>
   static constexpr long scratch(const auto* executor, Input, auto) {
     return scratch_conv2d_weight_gradient(executor, Known<geometry<Input>>{});
+  }
+  template <class, class Input>
+  static long workspace(const auto* executor, long batch, Input, auto) {
+    return workspace_conv2d_weight_gradient(executor, Known<geometry<Input>>{}, batch);
   }
   template <class Input, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, Input, auto) {
@@ -159,6 +167,11 @@ struct PreparedConv2d : KernelOperation {
     };
     return {DType::float32, DType::float32, turned && may_turn<Arguments> ? Turned::images : Turned::nothing};
   }
+  template <class Arguments, class Executor>
+  static long workspace(const Executor* executor, long batch, auto, auto, auto) {
+    return in_order<numbers<Executor, Arguments>().turned>(
+        [&](auto... order) { return workspace_prepared_conv2d(executor, order..., Known<g>{}, batch); });
+  }
   template <class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, auto, auto, auto) {
     in_order<numbers<Executor, Arguments>().turned>([&](auto... order) {
@@ -197,6 +210,10 @@ struct Conv2d : ConvolutionOperation {
       return one > any ? one : any;
     }
     return any;
+  }
+  template <class, class Input, class Weight>
+  static long workspace(const auto* executor, long batch, Input, Weight) {
+    return workspace_conv2d(executor, Known<geometry<Input, Weight>>{}, batch);
   }
   template <class Input, class Weight, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, Input, Weight) {

@@ -60,6 +60,21 @@ struct Instance {
   }
 
   template <class Device>
+  static long workspace_floats(long batch) {
+    return Op::template workspace<typename Device::Arguments>(static_cast<const typename Device::Executor*>(nullptr),
+                                                              batch, Operands{}...);
+  }
+  template <class Device>
+  static constexpr auto workspace() -> long (*)(long) {
+    if constexpr (lends_workspace<Device>)
+      if constexpr (requires(const typename Device::Executor* executor) {
+                      Op::template workspace<typename Device::Arguments>(executor, 1L, Operands{}...);
+                    })
+        return &workspace_floats<Device>;
+    return nullptr;
+  }
+
+  template <class Device>
   static constexpr KernelNumbers numbers() {
     using Executor = typename Device::Executor;
     using Arguments = typename Device::Arguments;
@@ -126,6 +141,7 @@ struct Instance {
     if constexpr (requires { Op::full_precision; }) made.full_precision = Op::full_precision;
     made.flops = flops();
     made.scratch = scratch<Device>();
+    made.workspace = workspace<Device>();
     if constexpr (Op::kind == Kind::element) {
       made.element = &detail::element_thunk<Op, typename Device::Lane>;
       if constexpr (Op::foldable) made.fold = &detail::element_thunk<Op, float>;

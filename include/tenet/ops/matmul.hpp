@@ -58,6 +58,11 @@ struct ProductOperation : KernelOperation {
     return {};
   }
 
+  template <class Arguments, class Executor>
+  static long workspace_of(const Executor* executor, const MatmulShape& shape, long batch) {
+    return workspace_matmul(executor, shape.at(batch), NumberOf<numbers<Executor, Arguments>().operands>{});
+  }
+
   template <class Executor, class Arguments>
   static void multiply(Executor& executor, const auto& geometry, const Arguments& arguments) {
     using Factor = NumberOf<numbers<Executor, Arguments>().operands>;
@@ -161,6 +166,10 @@ struct OuterSum : ProductOperation {
   static constexpr Cost flops(auto, A a, B b) {
     return shape(a, b).flops();
   }
+  template <class Arguments, class A, class B>
+  static long workspace(const auto* executor, long batch, A a, B b) {
+    return workspace_of<Arguments>(executor, shape(a, b), batch);
+  }
   template <class A, class B>
   static void run(auto& executor, const auto& arguments, A, B) {
     multiply(executor, geometry_for<shape(A{}, B{})>(arguments), arguments);
@@ -189,6 +198,11 @@ struct Matmul : ProductOperation {
   template <class A, class B>
   static constexpr Cost flops(auto, A, B) {
     return matmul_shape(A::info, B::info, TransposeLhs, TransposeRhs).flops();
+  }
+  template <class Arguments, class A, class B>
+  static long workspace(const auto* executor, long batch, A, B) {
+    constexpr MatmulShape shape = matmul_shape(A::info, B::info, TransposeLhs, TransposeRhs);
+    return workspace_of<Arguments>(executor, shape, batch);
   }
   template <class A, class B>
   static void run(auto& executor, const auto& arguments, A, B) {

@@ -73,6 +73,11 @@ struct LayerNormParameters : KernelOperation {
   static constexpr auto result(X, auto) {
     return Fixed<2, NormalizedRows<X>::columns>{};
   }
+  template <class, class X>
+  static long workspace(const auto* executor, long batch, X, auto) {
+    return workspace_layer_norm_parameters(executor, NormalizedRows<X>::at(static_cast<int>(batch)),
+                                           NormalizedRows<X>::columns);
+  }
   template <class X>
   static void run(auto& executor, const auto& arguments, X, auto) {
     run_layer_norm_parameters(executor, NormalizedRows<X>::at(arguments.batch), NormalizedRows<X>::columns,

@@ -54,6 +54,7 @@ struct ElementOperation {
 ///   `static void run(executor, arguments, types…)`    what a device does
 ///   `static constexpr Cost flops(result, types…)`     optional
 ///   `static constexpr long scratch(executor*, types…)` optional: floats that each worker needs meanwhile
+///   `static long workspace<Arguments>(executor*, batch, types…)` optional: floats that all workers share meanwhile
 ///   `static constexpr KernelNumbers numbers<Executor, Arguments>(types…)` optional: what `run` reads and writes, if not
 ///   floats in the order of their types
 struct KernelOperation {
@@ -82,13 +83,13 @@ struct KernelNumbers {
 
 /// Calls run(order…): with the mark of kernels that want channels last, else with nothing.
 template <Turned turned, class Run>
-constexpr void in_order(const Run& run) {
+constexpr auto in_order(const Run& run) {
   if constexpr (turned == Turned::images_and_weights)
-    run(ChannelsLast{});
+    return run(ChannelsLast{});
   else if constexpr (turned == Turned::images)
-    run(ImagesChannelsLast{});
+    return run(ImagesChannelsLast{});
   else
-    run();
+    return run();
 }
 
 /// The arguments of a kernel that is run alone, as the tape does: images lie in the order of their types.
@@ -122,6 +123,14 @@ inline constexpr bool is_one_sample = [] {
     return false;
 }();
 
+/// Whether a program lends kernels memory to work in that holds nothing meanwhile: of executors that take such, for
+/// any batch.
+template <class Device>
+inline constexpr bool lends_workspace = requires(typename Device::Executor& executor) {
+  requires !batch_is_known<typename Device::Arguments>;
+  executor.lend_workspace();
+};
+
 /// The gradients of an operation's operands, one lambda each.
 template <class... Functions>
 constexpr auto gradients(Functions... functions) {
@@ -152,8 +161,9 @@ struct OperationInfo {
   bool full_precision;
   KernelNumbers numbers;
   Cost flops;
-  long scratch;                               ///< floats a worker
-  Lane (*element)(Lane, Lane, Lane, Lane);    ///< kind element
+  long scratch;                             ///< floats a worker
+  long (*workspace)(long batch);            ///< floats that the workers share, or null: none that a program could lend
+  Lane (*element)(Lane, Lane, Lane, Lane);  ///< kind element
   float (*fold)(float, float, float, float);  ///< the same on constants, or null
   typename Device::Kernel kernel;             ///< kind kernel
   void (*gradient)(Context&, const int* operands, int result, const bool* wanted, int* adjoint);

@@ -37,6 +37,9 @@ class InterOpExecution {
   /// Runs the program. What a step throws on one device ends the others where they wait for it.
   void run(int batch) {
     execution_.begin(batch);
+    if constexpr (lends_workspace<Kernels>)
+      for (int d = 1; d < devices_->size(); ++d)
+        devices_->executor(d).reserve_workspace(execution_.executor_workspace(d));
     abandoned_.store(false, std::memory_order_relaxed);
     const long before = numbered_;
     numbered_ += Program::lowered.used.steps;

@@ -1,5 +1,7 @@
 #include "tenet/device/cpu/convolution.hpp"
 
+#include <algorithm>
+
 #include "../../support/convolutions.hpp"
 #include "../agreement.hpp"
 #include "tenet/device/reference/conv2d.hpp"
@@ -51,7 +53,35 @@ void check_winograd_passes(int batch) {
                    [](long size, double, auto run) { CHECK(convolutions::relative_error(size, run, run) < 1e-5); });
 }
 
+/// All three passes work in what they say that they need, and write nothing behind it; gives the largest.
+template <Conv2dGeometry g>
+long check_workspaces(int batch) {
+  CAPTURE(g.channels, g.height, g.out_channels, g.stride, batch);
+  constexpr const tenet::cpu::Workers* nobody = nullptr;
+  const long floats[]{workspace_conv2d(nobody, Known<g>{}, batch),
+                      workspace_conv2d_input_gradient(nobody, Known<g>{}, batch),
+                      workspace_conv2d_weight_gradient(nobody, Known<g>{}, batch)};
+  int pass = 0;
+  for_each_pass<g>(batch, [&](long size, double, auto run) {
+    std::vector<float> result(static_cast<std::size_t>(size));
+    check_workspace(floats[pass++], [&](auto& workers) { run(workers, result.data()); });
+  });
+  return std::max({floats[0], floats[1], floats[2]});
+}
+
 }  // namespace
+
+TEST_CASE("convolutions need the workspace that they say", "[cpu][convolution]") {
+  for (const int batch : {1, 2, 3, 8, 18, 33}) {
+    CHECK(check_workspaces<Conv2dGeometry{19, 4, 4, 35, 3, 3, 1, 1}>(batch) > 0);
+    CHECK(check_workspaces<Conv2dGeometry{19, 9, 10, 35, 3, 3, 1, 1}>(batch) > 0);
+    CHECK(check_workspaces<Conv2dGeometry{33, 9, 9, 70, 3, 3, 2, 1}>(batch) > 0);
+    CHECK(check_workspaces<Conv2dGeometry{70, 9, 9, 131, 1, 1, 2, 0}>(batch) > 0);
+    CHECK(check_workspaces<Conv2dGeometry{260, 4, 4, 256, 3, 3, 1, 1}>(batch) > 0);
+    CHECK(check_workspaces<Conv2dGeometry{3, 11, 12, 6, 5, 5, 1, 2}>(batch) >=
+          0);  // few channels: of batches of 4 none
+  }
+}
 
 TEST_CASE("the kernel chosen for a convolution agrees with the reference", "[cpu][convolution]") {
   for (int batch : {1, 2, 5, 7, 18}) {  // some too small for the kernel

@@ -113,6 +113,10 @@ TEST_CASE("sums on the CPU agree with the reference and have the same bits for a
       using Kernels = std::conditional_t<std::is_same_v<Executor, reference::Serial>, ReferenceKernels, CpuKernels>;
       run_reduce(executor, role, Mixed::range<Kernels, role>, arguments, sum.inner, count, result, {});
     });
+    std::vector<float> sums(static_cast<std::size_t>(count));
+    check_workspace(cpu::workspace_reduce(nullptr, role, arguments.total, sum.inner, count), [&](auto& workers) {
+      run_reduce(workers, role, Mixed::range<CpuKernels, role>, arguments, sum.inner, count, sums.data(), {});
+    });
   };
   for (const long batch : {1L, 40L, 1000L}) {
     CAPTURE(batch);

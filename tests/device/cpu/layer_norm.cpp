@@ -18,6 +18,10 @@ TEST_CASE("layer norm agrees with the reference", "[cpu][layer_norm]") {
       check_agreement(2 * columns, 1e-4, [&](auto& executor, float* to) {
         run_layer_norm_parameters(executor, rows, columns, 1e-5f, x.data(), upstream.data(), to);
       });
+      std::vector<float> gradients(static_cast<std::size_t>(2 * columns));
+      check_workspace(tenet::cpu::workspace_layer_norm_parameters(nullptr, rows, columns), [&](auto& workers) {
+        run_layer_norm_parameters(workers, rows, columns, 1e-5f, x.data(), upstream.data(), gradients.data());
+      });
       if (columns == 1) continue;  // its gradient is zero
       check_agreement(size, 5e-5, [&](auto& executor, float* to) {
         run_layer_norm_gradient(executor, rows, columns, 1e-2f, x.data(), weight.data(), upstream.data(), to);

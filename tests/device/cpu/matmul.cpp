@@ -16,6 +16,9 @@ void check_product(const MatmulGeometry& g) {
   const auto rhs = random_floats(g.inner * g.columns + g.rhs_step * (g.count - 1), 2);
   check_agreement(g.result_size(), 2e-6 * std::sqrt(static_cast<double>(g.inner * g.count)),
                   [&](auto& executor, float* to) { run_matmul(executor, g, lhs.data(), rhs.data(), to); });
+  std::vector<float> result(static_cast<std::size_t>(g.result_size()));
+  check_workspace(tenet::cpu::workspace_matmul(nullptr, g, 0.0f),
+                  [&](auto& workers) { run_matmul(workers, g, lhs.data(), rhs.data(), result.data()); });
 }
 
 /// The same of bfloat16 numbers, whose products are exact as floats: no other error than that of the sums.
@@ -37,6 +40,10 @@ void check_bfloat16_product(const MatmulGeometry& g) {
                     else
                       run_matmul(executor, g, whole_lhs.data(), whole_rhs.data(), to);
                   });
+  std::vector<float> result(static_cast<std::size_t>(g.result_size()));
+  check_workspace(tenet::cpu::workspace_matmul(nullptr, g, tenet::bfloat16{}), [&](auto& workers) {
+    tenet::cpu::run_bfloat16_matmul(workers, g, lhs.data(), rhs.data(), result.data());
+  });
 }
 
 }  // namespace

@@ -26,7 +26,9 @@ void check_prepared() {
     const auto input = random_floats(batch * g.input_size(), 1);
     std::vector<float> expected(static_cast<std::size_t>(batch * g.result_size())), found(expected.size());
     run_conv2d(serial, g, batch, input.data(), weight.data(), expected.data());
-    cpu::run_prepared_conv2d(workers, Known<g>{}, batch, input.data(), weight.data(), prepared.data(), found.data());
+    check_workspace(workspace_prepared_conv2d(nobody, Known<g>{}, batch), [&](cpu::Workers& lent) {
+      cpu::run_prepared_conv2d(lent, Known<g>{}, batch, input.data(), weight.data(), prepared.data(), found.data());
+    });
     double worst = 0, largest = 0;
     for (std::size_t i = 0; i < found.size(); ++i) {
       worst = std::fmax(worst, std::fabs(double{found[i]} - expected[i]));

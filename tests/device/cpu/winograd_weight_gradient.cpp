@@ -11,7 +11,8 @@ using tenet::cpu::Workers;
 
 void run(Workers& workers, const Conv2dGeometry& g, int batch, const float* input, const float* upstream, float* to,
          bool channels_last = false) {
-  std::vector<float> workspace(static_cast<std::size_t>(tenet::cpu::workspace_winograd_weight_gradient(g)), 1e30f);
+  std::vector<float> workspace(static_cast<std::size_t>(tenet::cpu::workspace_winograd_weight_gradient(g, batch)),
+                               1e30f);
   run_winograd_weight_gradient(workers, g, batch, input, upstream, to, workspace.data(), channels_last);
 }
 

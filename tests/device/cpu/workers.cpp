@@ -68,6 +68,27 @@ TEST_CASE("scratch memory is aligned, apart and grows only", "[cpu][workers]") {
   workers.scratch(2)[99999] = 1;
 }
 
+TEST_CASE("a workspace is what is lent, if that is enough, else grows only", "[cpu][workers]") {
+  Workers workers(2);
+  CHECK(workers.owned_workspace() == 0);
+  std::vector<float> memory(100);
+  workers.lend_workspace(memory.data(), 100);
+  CHECK(workers.workspace(100) == memory.data());
+  CHECK(workers.workspace(7) == memory.data());
+  CHECK(workers.owned_workspace() == 0);
+  float* const own = workers.workspace(101);
+  CHECK(own != memory.data());
+  CHECK(reinterpret_cast<std::uintptr_t>(own) % 64 == 0);
+  own[100] = 1;
+  CHECK(workers.owned_workspace() == 101);
+  workers.lend_workspace();
+  CHECK(workers.workspace(7) == own);
+  workers.reserve_workspace(50);
+  CHECK(workers.workspace(50) == own);
+  workers.reserve_workspace(5000);
+  CHECK(workers.owned_workspace() == 5000);
+}
+
 TEST_CASE("a pool of size 0 is as large as the machine allows", "[cpu][workers]") {
   CHECK(tenet::available_processors() >= 1);
   CHECK(Workers().size() == tenet::available_processors());

@@ -98,6 +98,13 @@ constexpr long scratch_conv2d(const Workers*, const Conv2dGeometry& g) {
   return packed_patches + padded_floats(g) + ConvolutionCut::sums_floats(g.positions(), 1);
 }
 
+/// Floats of workspace for `run_conv2d`: the patches that tasks of the same samples share, where these stay in cache.
+[[gnu::noinline]] inline long workspace_conv2d(const Workers*, const Conv2dGeometry& g, long batch) {
+  const detail::ConvolutionCut cut(g.out_channels, g.positions(), batch);
+  const long all = cut.groups * g.taps() * detail::round_up(cut.samples * g.positions(), vector_width);
+  return cut.row_blocks > 1 && all <= detail::most_shared_patches ? all : 0;
+}
+
 /// result[n, o, i, j] = the sum over c, u, v of weight[o, c, u, v] * input[n, c, i * stride + u - padding,
 /// j * stride + v - padding].
 inline void run_conv2d(Workers& workers, const Conv2dGeometry& g, int batch, const float* input, const float* weight,
@@ -108,10 +115,9 @@ inline void run_conv2d(Workers& workers, const Conv2dGeometry& g, int batch, con
   const ConvolutionCut cut(g.out_channels, positions, batch);
   const long terms = blocks_of(taps, blocks_of(taps, patch_terms));
   const bool direct = cut.samples == 1 && positions % vector_width == 0;
-  const long all_patches = cut.groups * taps * round_up(cut.samples * positions, vector_width);
-  // Tasks of the same samples share their patches, where these stay in cache: packed before.
-  const bool share = cut.row_blocks > 1 && all_patches <= most_shared_patches;
-  float* const shared = share ? workers.workspace(all_patches) : nullptr;
+  const long shared_floats = workspace_conv2d(&workers, g, batch);
+  const bool share = shared_floats > 0;  // patches are packed before
+  float* const shared = share ? workers.workspace(shared_floats) : nullptr;
   const auto samples_of_group = [&](long group) { return smaller(cut.samples, batch - group * cut.samples); };
   const auto patches_of_group = [&](long group, int worker) {
     return RightPatches{patches_of(g, input + group * cut.samples * g.input_size()),

@@ -214,6 +214,21 @@ constexpr long scratch_conv2d_input_gradient(const Workers*, const Conv2dGeometr
          ConvolutionCut::sums_floats(cut.positions, remainders) + 4 * vector_width;
 }
 
+namespace detail {
+/// Floats of the shifted gradients that tasks of the same samples share, packed before: where these stay in cache.
+constexpr long shared_gradients(const Conv2dGeometry& g, const InputGradientCut& cut) {
+  const long all = cut.tasks.groups * g.out_channels * g.kernel_height * g.kernel_width * cut.phase_columns;
+  return cut.tasks.row_blocks > 1 && all <= most_shared_patches ? all : 0;
+}
+}  // namespace detail
+
+/// Floats of workspace for `run_conv2d_input_gradient`: the transposed weights, and gradients that tasks share.
+[[gnu::noinline]] inline long workspace_conv2d_input_gradient(const Workers*, const Conv2dGeometry& g, long batch) {
+  using namespace detail;
+  if (scatters_patches(g)) return 0;
+  return round_up(g.weight_size(), vector_width) + shared_gradients(g, InputGradientCut(g, batch));
+}
+
 /// The gradient of `run_conv2d` by its input.
 inline void run_conv2d_input_gradient(Workers& workers, const Conv2dGeometry& g, int batch,
                                       const float* gradient_of_result, const float* weight, float* input_gradient,
@@ -240,12 +255,10 @@ inline void run_conv2d_input_gradient(Workers& workers, const Conv2dGeometry& g,
   const InputGradientCut blocks(g, batch);
   const ConvolutionCut& cut = blocks.tasks;
   const Patches planes = gradient_planes(g, gradient_of_result);
-  // Tasks of the same samples share the shifted gradients, where these stay in cache: packed before.
   const long all_taps = kernel * blocks.phase_columns;  // floats of one result channel
-  const bool share = cut.row_blocks > 1 && cut.groups * gradients * all_taps <= most_shared_patches;
+  const bool share = shared_gradients(g, blocks) > 0;
   // Weights transposed: [channels, kernel, out_channels].
-  float* const transposed =
-      workers.workspace(round_up(g.weight_size(), vector_width) + (share ? cut.groups * gradients * all_taps : 0));
+  float* const transposed = workers.workspace(workspace_conv2d_input_gradient(&workers, g, batch));
   float* const shared = transposed + round_up(g.weight_size(), vector_width);
   constexpr long piece = 256;
   auto transpose_task = [&](int index, int) {

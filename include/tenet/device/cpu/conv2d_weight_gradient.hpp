@@ -66,6 +66,12 @@ constexpr long scratch_conv2d_weight_gradient(const Workers*, const Conv2dGeomet
   return block_rows * packed_tap_row + padded_floats(g) + cut.local_floats(g) + block_rows * cut.sums_row;
 }
 
+/// Floats of workspace for `run_conv2d_weight_gradient`: the transposed gradients and the sums of parts.
+[[gnu::noinline]] inline long workspace_conv2d_weight_gradient(const Workers*, const Conv2dGeometry& g, long batch) {
+  const detail::WeightGradientCut cut(g, batch);
+  return cut.shared_floats(g) + (cut.finishes(batch) ? 0 : cut.parts * g.taps() * cut.sums_row);
+}
+
 /// The gradient of `run_conv2d` by its weight, summed over the batch.
 inline void run_conv2d_weight_gradient(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
                                        const float* gradient_of_result, float* weight_gradient) {
@@ -77,7 +83,7 @@ inline void run_conv2d_weight_gradient(Workers& workers, const Conv2dGeometry& g
   const bool small = batch * g.flops() < inline_flops;
   // The transposed gradient by the weight, [taps, out_channels], of each part of the batch: its rows are patches, which
   // need no rearrangement along the sum.
-  float* const transposed = workers.workspace(cut.shared_floats(g) + cut.parts * taps * cut.sums_row);
+  float* const transposed = workers.workspace(workspace_conv2d_weight_gradient(&workers, g, batch));
   float* const partial = transposed + cut.shared_floats(g);
   for (long chunk0 = 0; chunk0 < batch; chunk0 += cut.chunk) {
     const long samples = smaller(cut.chunk, batch - chunk0);

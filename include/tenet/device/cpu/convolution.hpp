@@ -38,7 +38,7 @@ constexpr ConvolutionKernel convolution_kernel(const Conv2dGeometry& g) {
 /// at each call, which takes as long as the direct multiplications of some 20 positions. Sixteen samples in lanes take
 /// as long as one.
 template <ConvolvingWorkers Executor = Workers>
-constexpr bool batch_pays(const Conv2dGeometry& g, int batch) {
+constexpr bool batch_pays(const Conv2dGeometry& g, long batch) {
   return convolution_kernel<Executor>(g) == ConvolutionKernel::winograd ? batch * g.positions() >= 32
                                                                         : batch >= few_channels_least_batch;
 }
@@ -53,6 +53,9 @@ void run_winograd_from(Workers& workers, int batch, const float* input, const fl
   float* const transformed = workers.workspace(workspace_winograd_weights(g));
   run_winograd_weights(workers, g, weight, transformed, exchange);
   run_winograd_conv2d(workers, g, batch, input, transformed, result, epilogue, channels_last);
+}
+constexpr long workspace_winograd_from(const Conv2dGeometry& g, long batch) {
+  return winograd_weights_at_once(g, batch) ? 0 : workspace_winograd_weights(g);
 }
 }  // namespace detail
 
@@ -84,6 +87,34 @@ constexpr long scratch_conv2d_weight_gradient(const Executor* workers, Known<g>)
     return scratch_conv2d_weight_gradient_few_channels(workers, g);
   else
     return scratch_conv2d_weight_gradient(workers, g);
+}
+
+// Floats of workspace for a batch.
+
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+long workspace_conv2d(const Executor* workers, Known<g>, long batch) {
+  constexpr ConvolutionKernel kernel = convolution_kernel<Executor>(g);
+  if (kernel == ConvolutionKernel::patches || !batch_pays<Executor>(g, batch))
+    return workspace_conv2d(workers, g, batch);
+  return kernel == ConvolutionKernel::winograd ? detail::workspace_winograd_from(g, batch) : 0;
+}
+
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+long workspace_conv2d_input_gradient(const Executor* workers, Known<g>, long batch) {
+  constexpr ConvolutionKernel kernel = convolution_kernel<Executor>(g);
+  if (kernel == ConvolutionKernel::few_channels) return 0;
+  if (kernel == ConvolutionKernel::patches || !batch_pays<Executor>(g, batch))
+    return workspace_conv2d_input_gradient(workers, g, batch);
+  return detail::workspace_winograd_from(exchanged(g), batch);
+}
+
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+long workspace_conv2d_weight_gradient(const Executor* workers, Known<g>, long batch) {
+  constexpr ConvolutionKernel kernel = convolution_kernel<Executor>(g);
+  if (kernel == ConvolutionKernel::few_channels) return 0;
+  if (kernel == ConvolutionKernel::patches || !batch_pays<Executor>(g, batch))
+    return workspace_conv2d_weight_gradient(workers, g, batch);
+  return workspace_winograd_weight_gradient(g, batch);
 }
 
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
@@ -126,7 +157,7 @@ void run_conv2d_weight_gradient(Executor& workers, Known<g>, int batch, const fl
     if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
       if (batch_pays<Executor>(g, batch))
         return run_winograd_weight_gradient(workers, g, batch, input, gradient_of_result, weight_gradient,
-                                            workers.workspace(workspace_winograd_weight_gradient(g)));
+                                            workers.workspace(workspace_winograd_weight_gradient(g, batch)));
     }
     run_conv2d_weight_gradient(workers, g, batch, input, gradient_of_result, weight_gradient);
   }

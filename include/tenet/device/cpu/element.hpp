@@ -249,14 +249,26 @@ inline void run_element(Workers& workers, ElementRange range, const ElementArgum
   });
 }
 
+/// Rows of a task of `sum_rows`.
+constexpr long rows_of_chunk(long rows, long count) {
+  constexpr long piece = 1024, most_chunks = 64;
+  const long width = count < piece ? count : piece, chunk = (2 * element_grain + width - 1) / width;
+  return chunk * most_chunks < rows ? (rows + most_chunks - 1) / most_chunks : chunk;
+}
+
+/// Floats of workspace for `run_reduce` of `total` elements: the sums of chunks of rows.
+constexpr long workspace_reduce(const Workers*, Role role, long total, long inner, long count) {
+  if (role != Role::sum_rows || count == 1) return 0;
+  const long rows = total / (inner * count), chunk = rows_of_chunk(rows, count), chunks = (rows + chunk - 1) / chunk;
+  return chunks > 1 ? chunks * count : 0;
+}
+
 /// result[c] = sum over r < rows of element r * count + c. Tasks are pieces of rows, as long as fits a cache beside
 /// what they are added from, of some rows; sums of the same piece are then added in their order.
 inline void sum_rows(Workers& workers, ElementRange range, const ElementArguments& arguments, long rows, long count,
                      float* result, Epilogue epilogue) {
-  constexpr long piece = 1024, most_chunks = 64;
-  const long width = count < piece ? count : piece, pieces = (count + piece - 1) / piece;
-  long chunk = (2 * element_grain + width - 1) / width;
-  if (chunk * most_chunks < rows) chunk = (rows + most_chunks - 1) / most_chunks;
+  constexpr long piece = 1024;
+  const long pieces = (count + piece - 1) / piece, chunk = rows_of_chunk(rows, count);
   const long chunks = (rows + chunk - 1) / chunk;
   float* const partial = chunks > 1 ? workers.workspace(chunks * count) : result;
   workers.for_each(static_cast<int>(pieces * chunks), [&](int task, int) {

@@ -93,6 +93,12 @@ inline void run_layer_norm_gradient(Workers& workers, long count, int columns, f
   });
 }
 
+/// Floats of workspace for `run_layer_norm_parameters`: the sums of chunks of rows.
+constexpr long workspace_layer_norm_parameters(const Workers*, long count, int columns) {
+  const long chunk = detail::norm_chunk(count, columns), chunks = (count + chunk - 1) / chunk;
+  return chunks > 1 ? chunks * 2 * columns : 0;
+}
+
 /// gradients[0, c] = sum over r of upstream[r, c] * n[r, c], gradients[1, c] = sum over r of upstream[r, c]: those of
 /// weight and bias. Sums of chunks of rows, added in their order.
 inline void run_layer_norm_parameters(Workers& workers, long count, int columns, float epsilon, const float* x,
@@ -100,7 +106,8 @@ inline void run_layer_norm_parameters(Workers& workers, long count, int columns,
   using namespace detail;
   const NormRows rows(columns, epsilon);
   const long chunk = norm_chunk(count, columns), chunks = (count + chunk - 1) / chunk, size = 2L * columns;
-  float* const partial = chunks > 1 ? workers.workspace(chunks * size) : gradients;
+  float* const partial =
+      chunks > 1 ? workers.workspace(workspace_layer_norm_parameters(&workers, count, columns)) : gradients;
   auto task = [&](int index, int) {
     float* const to = partial + index * size;
     for (long c = 0; c < size; ++c) to[c] = 0;

@@ -50,6 +50,8 @@ struct MatmulCut {
   constexpr long partial_floats(const MatmulGeometry& g) const {
     return inner_blocks > 1 ? inner_blocks * g.rows * g.columns : 0;
   }
+  /// Of workspace: both.
+  constexpr long floats(const MatmulGeometry& g) const { return right_floats(g) + partial_floats(g); }
 
  private:
   /// The cheapest cut into at most so many tasks, by measured cycles for a cache line of 16 floats: 10 to re-lay it in
@@ -224,6 +226,12 @@ struct PairedOperand {
 
 constexpr long scratch_matmul(const Workers*, const MatmulGeometry&) { return detail::product_scratch; }
 
+/// Floats of workspace for `run_matmul` of such factors.
+[[gnu::noinline]] inline long workspace_matmul(const Workers*, const MatmulGeometry& geometry, float) {
+  const MatmulGeometry g = detail::merged(geometry);
+  return g.result_size() == 0 ? 0 : detail::MatmulCut(g).floats(g);
+}
+
 /// result[c] = op(lhs[c]) * op(rhs[c]), or the sum of these over c; see `MatmulGeometry`.
 inline void run_matmul(Workers& workers, const MatmulGeometry& geometry, const float* lhs, const float* rhs,
                        float* result, Epilogue epilogue = {}) {
@@ -231,23 +239,44 @@ inline void run_matmul(Workers& workers, const MatmulGeometry& geometry, const f
   const MatmulGeometry g = merged(geometry);
   if (g.result_size() == 0) return;
   const MatmulCut cut(g);
-  const long floats = cut.right_floats(g) + cut.partial_floats(g);
+  const long floats = cut.floats(g);
   run_products<float>(workers, g, cut, lhs, rhs, floats > 0 ? workers.workspace(floats) : nullptr, result, epilogue);
+}
+
+namespace detail {
+/// A product of bfloat16 factors as one of pairs, and how they are laid for it.
+struct PairedProduct {
+  MatmulGeometry g;  ///< of the pairs
+  PairedOperand left, right;
+
+  constexpr explicit PairedProduct(const MatmulGeometry& of)
+      : g(of),
+        left(of.count, of.lhs_step, of.inner, of.rows, !of.transpose_lhs),
+        right(of.count, of.rhs_step, of.inner, of.columns, of.transpose_rhs) {
+    g.inner = left.pairs();
+    g.lhs_step = left.pair_step();
+    g.rhs_step = right.pair_step();
+  }
+};
+}  // namespace detail
+
+/// Floats of workspace for `run_bfloat16_matmul`.
+[[gnu::noinline]] inline long workspace_matmul(const Workers*, const MatmulGeometry& geometry, bfloat16) {
+  const detail::PairedProduct pairs(detail::merged(geometry));
+  return pairs.g.result_size() == 0
+             ? 0
+             : detail::MatmulCut(pairs.g).floats(pairs.g) + pairs.left.floats() + pairs.right.floats();
 }
 
 /// The same of bfloat16 factors, added up as floats: pairs of products, by the processor's instructions for them.
 inline void run_bfloat16_matmul(Workers& workers, const MatmulGeometry& geometry, const bfloat16* lhs,
                                 const bfloat16* rhs, float* result, Epilogue epilogue = {}) {
   using namespace detail;
-  MatmulGeometry g = merged(geometry);
+  const PairedProduct pairs(merged(geometry));
+  const auto& [g, left, right] = pairs;
   if (g.result_size() == 0) return;
-  const PairedOperand left(g.count, g.lhs_step, g.inner, g.rows, !g.transpose_lhs);
-  const PairedOperand right(g.count, g.rhs_step, g.inner, g.columns, g.transpose_rhs);
-  g.inner = left.pairs();
-  g.lhs_step = left.pair_step();
-  g.rhs_step = right.pair_step();
   const MatmulCut cut(g);
-  const long own = cut.right_floats(g) + cut.partial_floats(g);
+  const long own = cut.floats(g);
   float* const room = workers.workspace(own + left.floats() + right.floats());
   run_products<bfloat16>(workers, g, cut, left.paired(workers, lhs, room + own),
                          right.paired(workers, rhs, room + own + left.floats()), room, result, epilogue);

@@ -39,6 +39,13 @@ constexpr long scratch_prepared_conv2d(const Executor* workers, Known<g>) {
   return patches > winograd ? patches : winograd;
 }
 
+/// Floats of workspace for a batch.
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+long workspace_prepared_conv2d(const Executor* workers, Known<g>, long batch) {
+  if (!prepared_by_winograd<Executor>(g, batch)) return workspace_prepared_patches(workers, g, batch);
+  return winograd_packed_at_once(g, batch) ? 0 : workspace_winograd_weights(g);
+}
+
 /// `run_conv2d` with `prepared` weights; those as they were are not read.
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 void run_prepared_conv2d(Executor& workers, Known<g>, int batch, const float* input, const float*,

@@ -103,6 +103,11 @@ constexpr long scratch_prepared_patches(const Workers*, const Conv2dGeometry& g)
   return staged > sums ? staged : sums;
 }
 
+/// Floats of workspace for `run_conv2d_prepared_patches`: the patches of a group of samples.
+[[gnu::noinline]] inline long workspace_prepared_patches(const Workers*, const Conv2dGeometry& g, long batch) {
+  return detail::PatchRows(g, batch).floats(g);
+}
+
 /// `run_conv2d` with weights from `run_prepare_patches_weight`, of images in either order.
 inline void run_conv2d_prepared_patches(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
                                         const float* prepared, float* result, Epilogue epilogue = {},

@@ -333,6 +333,12 @@ inline void run_winograd_conv2d_at_once(Workers& workers, const Conv2dGeometry& 
   detail::run_winograd(workers, g, channels_last, batch, input, nullptr, {weight, exchange, false}, result, epilogue);
 }
 
+/// Whether packed weights are transformed where they are used: there are few of them, or many tiles share them.
+constexpr bool winograd_packed_at_once(const Conv2dGeometry& g, long batch) {
+  const long numbers = long{1} * g.channels * g.out_channels;
+  return numbers >= 1 << 17 || (numbers >= 1 << 14 && batch * g.positions() <= 1024);
+}
+
 /// The same with weights packed by `run_prepare_patches_weight`: transformed where they are used, or, where there are
 /// few or many tiles share them, into the workers' workspace before.
 inline void run_winograd_conv2d_packed(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
@@ -340,8 +346,7 @@ inline void run_winograd_conv2d_packed(Workers& workers, const Conv2dGeometry& g
                                        bool channels_last = false) {
   using namespace detail;
   const WinogradSource source{packed, false, true};
-  const long numbers = long{1} * g.channels * g.out_channels;
-  if (numbers >= 1 << 17 || (numbers >= 1 << 14 && batch * g.positions() <= 1024))
+  if (winograd_packed_at_once(g, batch))
     return run_winograd(workers, g, channels_last, batch, input, nullptr, source, result, epilogue);
   float* const transformed = workers.workspace(workspace_winograd_weights(g));
   run_transform_weights(workers, g, source, transformed);

@@ -71,6 +71,13 @@ inline void write_weight_gradient(const Conv2dGeometry& g, long channels, long c
   }
 }
 
+/// Floats of the transformed tiles of a block that all tasks share.
+constexpr long shared_tiles(const Conv2dGeometry& g, const WinogradCut& cut) {
+  const long tiles = cut.most_tiles();
+  return WinogradTiles::by_panels(g.channels, tiles).floats(tiles) +
+         WinogradTiles::by_panels(g.out_channels, tiles).floats(tiles);
+}
+
 }  // namespace detail
 
 /// Floats of scratch a worker for `run_winograd_weight_gradient`.
@@ -80,11 +87,15 @@ constexpr long scratch_winograd_weight_gradient(const Workers*, const Conv2dGeom
   return cut.most_parts > 1 ? staging + cut.tiles_floats(g) : detail::larger(staging, cut.sums);
 }
 
-/// Floats of `workspace` for `run_winograd_weight_gradient`: transformed tiles and the sums of their products.
-constexpr long workspace_winograd_weight_gradient(const Conv2dGeometry& g) {
+/// Floats of `workspace` for `run_winograd_weight_gradient`: transformed tiles and the sums of their products, where
+/// workers have no room for them.
+[[gnu::noinline]] inline long workspace_winograd_weight_gradient(const Conv2dGeometry& g, long batch) {
   using namespace detail;
-  const WinogradWeightCut cut(g);
-  return (cut.most_parts > 1 ? 0 : cut.tiles_floats(g)) + cut.most_parts * cut.tasks() * cut.sums;
+  const WinogradWeightCut weights(g);
+  const WinogradCut cut(g, static_cast<int>(batch), weights.most_tiles);
+  const long all_sums = weights.tasks() * weights.sums;
+  if (weights.most_parts > 1) return smaller(weights.most_parts, cut.blocks) * all_sums;
+  return shared_tiles(g, cut) + (cut.blocks > 1 ? all_sums : 0);
 }
 
 /// The gradient of `run_conv2d` by its weight, summed over the batch.
@@ -99,7 +110,7 @@ inline void run_winograd_weight_gradient(Workers& workers, const Conv2dGeometry&
   const WinogradTiles in = WinogradTiles::by_panels(g.channels, cut.most_tiles());
   const WinogradTiles out = WinogradTiles::by_panels(g.out_channels, cut.most_tiles());
   const long parts_of_blocks = smaller(weights.most_parts, cut.blocks), all_sums = weights.tasks() * weights.sums;
-  float* const sums = workspace + (weights.most_parts > 1 ? 0 : weights.tiles_floats(g));
+  float* const sums = workspace + (weights.most_parts > 1 ? 0 : shared_tiles(g, cut));
   const bool small = batch * g.flops() < inline_flops;
   /// Writes channels [c0, c0 + channels) of a task's sums.
   auto write = [&](long task, const float* own, long c0, long channels) {

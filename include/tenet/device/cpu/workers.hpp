@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <memory>
-#include <new>
+#include <tenet/core/large_memory.hpp>
 #include <tenet/core/processors.hpp>
 #include <tenet/core/wait.hpp>
 #include <tenet/core/worker_sum.hpp>
@@ -61,17 +61,31 @@ class Workers {
   [[gnu::noinline]] void reserve_scratch(long floats) {
     if (floats <= scratch_floats_) return;
     scratch_floats_ = (floats + 1023) / 1024 * 1024 + 16;  // not a multiple of 4 KiB: workers' caches collide less
-    renew(scratch_, scratch_floats_ * size_);
+    renew(scratch_, scratch_floats_ * size_, false);       // as much as the largest kernel takes for the largest batch
   }
 
   /// A worker's scratch memory, aligned to 64 bytes; null before the first `reserve_scratch`.
   float* scratch(int worker) { return scratch_.get() + scratch_floats_ * worker; }
 
-  /// The same for one block of memory that all workers share, as for weights in the form that a kernel wants.
-  [[gnu::noinline]] float* workspace(long floats) {
-    if (floats > workspace_floats_) renew(workspace_, workspace_floats_ = floats);
+  /// One block of memory that all workers share, as for weights in the form that a kernel wants: what is lent, if that
+  /// is enough, else memory of their own, which grows.
+  float* workspace(long floats) {
+    if (floats <= lent_floats_) return lent_;
+    reserve_workspace(floats);
     return workspace_.get();
   }
+  /// Lends the workers a block for what runs until the next call, as a program that knows what is free meanwhile;
+  /// without arguments: none.
+  void lend_workspace(float* memory = nullptr, long floats = 0) {
+    lent_ = memory;
+    lent_floats_ = floats;
+  }
+  /// Has the workers own a block of at least so many floats. Not to be called while tasks run.
+  [[gnu::noinline]] void reserve_workspace(long floats) {
+    if (floats > workspace_floats_) renew(workspace_, workspace_floats_ = floats);
+  }
+  /// Floats of that block.
+  long owned_workspace() const { return workspace_floats_; }
 
  private:
   static constexpr int stop = -1;
@@ -91,14 +105,10 @@ class Workers {
     const Workers* pool;
     int worker;
   };
-  struct Free {
-    void operator()(float* memory) const { ::operator delete(memory, std::align_val_t{64}); }
-  };
 
-  static void renew(std::unique_ptr<float, Free>& memory, long floats) {
+  static void renew(FloatMemory& memory, long floats, bool used_whole = true) {
     memory.reset();
-    memory.reset(
-        static_cast<float*>(::operator new(sizeof(float) * static_cast<std::size_t>(floats), std::align_val_t{64})));
+    memory = take_floats(floats, used_whole);
   }
 
   [[gnu::noinline]] void distribute(int tasks, Function function, void* context) {
@@ -164,8 +174,9 @@ class Workers {
   alignas(64) std::atomic<int> waiting_{0};  // tasks that nobody has claimed, or `stop`
   alignas(64) std::atomic<int> running_{0};  // tasks that have not ended
   alignas(64) long scratch_floats_ = 0;
-  long workspace_floats_ = 0;
-  std::unique_ptr<float, Free> scratch_, workspace_;
+  long workspace_floats_ = 0, lent_floats_ = 0;
+  float* lent_ = nullptr;
+  FloatMemory scratch_, workspace_;
   std::vector<std::thread> threads_;
 };
 
