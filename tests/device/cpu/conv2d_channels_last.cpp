@@ -6,23 +6,25 @@ using tenet::Conv2dGeometry;
 
 TEST_CASE("convolutions of images with their channels last agree with the reference", "[cpu][conv2d_channels_last]") {
   channels_last::for_each_factors([](const auto& factors) {
-    const auto& [g, batch, input, gradient, weight] = factors;
+    const Conv2dGeometry& g = factors.g;
+    const int batch = factors.batch;
     channels_last::check_image(
         batch, g.out_channels, g.positions(), channels_last::tolerance(g.taps()),
         [&](auto& executor, float* to) {
-          run_conv2d(executor, g, batch, input.standard.data(), weight.standard.data(), to);
+          run_conv2d(executor, g, batch, factors.input.standard.data(), factors.weight.standard.data(), to);
         },
         [&](auto& workers, float* to) {
-          run_conv2d_channels_last(workers, g, batch, input.last.data(), weight.last.data(), to);
+          run_conv2d_channels_last(workers, g, batch, factors.input.last.data(), factors.weight.last.data(), to);
         });
   });
 }
 
 TEST_CASE("epilogues of convolutions with channels last cover the result once", "[cpu][conv2d_channels_last]") {
   channels_last::for_each_factors([](const auto& factors) {
-    const auto& [g, batch, input, gradient, weight] = factors;
+    const Conv2dGeometry& g = factors.g;
+    const int batch = factors.batch;
     convolutions::check_epilogue(batch * g.result_size(), [&](auto& workers, float* to, tenet::Epilogue epilogue) {
-      run_conv2d_channels_last(workers, g, batch, input.last.data(), weight.last.data(), to, epilogue);
+      run_conv2d_channels_last(workers, g, batch, factors.input.last.data(), factors.weight.last.data(), to, epilogue);
     });
   });
 }

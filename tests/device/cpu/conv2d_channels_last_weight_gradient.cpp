@@ -8,13 +8,16 @@ namespace {
 
 template <class Number>
 void check_weight_gradient(const channels_last::Factors<Number>& factors) {
-  const auto& [g, batch, input, gradient, weight] = factors;
+  const Conv2dGeometry& g = factors.g;
+  const int batch = factors.batch;
   const double tolerance = std::max(1e-5, convolutions::weight_tolerance(g, batch));
   check_agreement(g.weight_size(), tolerance, [&](auto& executor, float* to) {
     if constexpr (std::is_same_v<decltype(executor), tenet::reference::Serial&>) {
-      run_conv2d_weight_gradient(executor, g, batch, input.standard.data(), gradient.standard.data(), to);
+      run_conv2d_weight_gradient(executor, g, batch, factors.input.standard.data(), factors.gradient.standard.data(),
+                                 to);
     } else {
-      run_conv2d_weight_gradient_channels_last(executor, g, batch, input.last.data(), gradient.last.data(), to);
+      run_conv2d_weight_gradient_channels_last(executor, g, batch, factors.input.last.data(),
+                                               factors.gradient.last.data(), to);
     }
   });
 }
