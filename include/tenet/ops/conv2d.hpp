@@ -45,6 +45,15 @@ struct ConvolutionOperation : KernelOperation {
     find<Executor, Arguments, g, float, float>(numbers);
     return numbers;
   }
+  /// How much memory the device's kernel for such numbers asks for: of(shape), or of(order, shape, number).
+  template <class Executor, class Arguments, Conv2dGeometry g, class Of>
+  static constexpr long floats_of_kernel(const Of& of) {
+    constexpr KernelNumbers numbers = numbers_for<Executor, Arguments, g>();
+    if constexpr (numbers.turned == Turned::images)
+      return of(ImagesChannelsLast{}, Known<g>{}, NumberOf<numbers.operands>{});
+    else
+      return of(Known<g>{});
+  }
 };
 
 /// dx of a convolution with input type Input: the upstream spread back through the weights.
@@ -63,13 +72,15 @@ struct Conv2dInputGradient : ConvolutionOperation {
   static constexpr KernelNumbers numbers(auto, Weight) {
     return numbers_for<Executor, Arguments, geometry<Weight>>();
   }
-  template <class Weight>
-  static constexpr long scratch(const auto* executor, auto, Weight) {
-    return scratch_conv2d_input_gradient(executor, Known<geometry<Weight>>{});
+  template <class Arguments, class Executor, class Weight>
+  static constexpr long scratch(const Executor* executor, auto, Weight) {
+    return floats_of_kernel<Executor, Arguments, geometry<Weight>>(
+        [&](auto... shape) { return scratch_conv2d_input_gradient(executor, shape...); });
   }
-  template <class, class Weight>
-  static long workspace(const auto* executor, long batch, auto, Weight) {
-    return workspace_conv2d_input_gradient(executor, Known<geometry<Weight>>{}, batch);
+  template <class Arguments, class Executor, class Weight>
+  static long workspace(const Executor* executor, long batch, auto, Weight) {
+    return floats_of_kernel<Executor, Arguments, geometry<Weight>>(
+        [&](auto... shape) { return workspace_conv2d_input_gradient(executor, shape..., batch); });
   }
   template <class Weight, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, auto, Weight) {
@@ -103,13 +114,15 @@ struct Conv2dWeightGradient : ConvolutionOperation {
   static constexpr KernelNumbers numbers(Input, auto) {
     return numbers_for<Executor, Arguments, geometry<Input>>();
   }
-  template <class Input>
-  static constexpr long scratch(const auto* executor, Input, auto) {
-    return scratch_conv2d_weight_gradient(executor, Known<geometry<Input>>{});
+  template <class Arguments, class Executor, class Input>
+  static constexpr long scratch(const Executor* executor, Input, auto) {
+    return floats_of_kernel<Executor, Arguments, geometry<Input>>(
+        [&](auto... shape) { return scratch_conv2d_weight_gradient(executor, shape...); });
   }
-  template <class, class Input>
-  static long workspace(const auto* executor, long batch, Input, auto) {
-    return workspace_conv2d_weight_gradient(executor, Known<geometry<Input>>{}, batch);
+  template <class Arguments, class Executor, class Input>
+  static long workspace(const Executor* executor, long batch, Input, auto) {
+    return floats_of_kernel<Executor, Arguments, geometry<Input>>(
+        [&](auto... shape) { return workspace_conv2d_weight_gradient(executor, shape..., batch); });
   }
   template <class Input, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, Input, auto) {
@@ -201,19 +214,21 @@ struct Conv2d : ConvolutionOperation {
   static constexpr KernelNumbers numbers(Input, Weight) {
     return numbers_for<Executor, Arguments, geometry<Input, Weight>>();
   }
-  template <class Input, class Weight>
-  static constexpr long scratch(const auto* executor, Input, Weight) {
+  template <class Arguments, class Executor, class Input, class Weight>
+  static constexpr long scratch(const Executor* executor, Input, Weight) {
     constexpr Known<geometry<Input, Weight>> g{};
-    const long any = scratch_conv2d(executor, g);
+    const long any =
+        floats_of_kernel<Executor, Arguments, g>([&](auto... shape) { return scratch_conv2d(executor, shape...); });
     if constexpr (requires { scratch_conv2d_one_sample(executor, g); }) {
       const long one = scratch_conv2d_one_sample(executor, g);
       return one > any ? one : any;
     }
     return any;
   }
-  template <class, class Input, class Weight>
-  static long workspace(const auto* executor, long batch, Input, Weight) {
-    return workspace_conv2d(executor, Known<geometry<Input, Weight>>{}, batch);
+  template <class Arguments, class Executor, class Input, class Weight>
+  static long workspace(const Executor* executor, long batch, Input, Weight) {
+    return floats_of_kernel<Executor, Arguments, geometry<Input, Weight>>(
+        [&](auto... shape) { return workspace_conv2d(executor, shape..., batch); });
   }
   template <class Input, class Weight, class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, Input, Weight) {

@@ -53,8 +53,11 @@ struct Instance {
   template <class Device>
   static constexpr long scratch() {
     using Executor = typename Device::Executor;
-    if constexpr (requires(Executor* executor) { Op::scratch(executor, Operands{}...); })
-      return Op::scratch(static_cast<Executor*>(nullptr), Operands{}...);
+    constexpr Executor* executor = nullptr;
+    if constexpr (requires { Op::template scratch<typename Device::Arguments>(executor, Operands{}...); })
+      return Op::template scratch<typename Device::Arguments>(executor, Operands{}...);
+    else if constexpr (requires { Op::scratch(executor, Operands{}...); })
+      return Op::scratch(executor, Operands{}...);
     else
       return 0;
   }

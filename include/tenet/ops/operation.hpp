@@ -55,8 +55,8 @@ struct ElementOperation {
 ///   `static constexpr Cost flops(result, types…)`     optional
 ///   `static constexpr long scratch(executor*, types…)` optional: floats that each worker needs meanwhile
 ///   `static long workspace<Arguments>(executor*, batch, types…)` optional: floats that all workers share meanwhile
-///   `static constexpr KernelNumbers numbers<Executor, Arguments>(types…)` optional: what `run` reads and writes, if not
-///   floats in the order of their types
+///   `static constexpr KernelNumbers numbers<Executor, Arguments>(types…)` optional: what `run` reads and writes, if
+///   not floats in the order of their types
 struct KernelOperation {
   static constexpr Kind kind = Kind::kernel;
   static constexpr Algebra algebra = Algebra::none;

@@ -94,8 +94,7 @@ struct AvgPool2dGradient : PoolingOperation {
   static constexpr const char* name = "avg_pool2d_gradient";
   template <class Executor, class Arguments>
   static constexpr KernelNumbers numbers(auto) {
-    return PoolingOperation::numbers_for<Executor, Arguments,
-                                         pool2d_geometry<Kernel, Stride, Padding>(Input::info)>();
+    return PoolingOperation::numbers_for<Executor, Arguments, pool2d_geometry<Kernel, Stride, Padding>(Input::info)>();
   }
   static constexpr Input result(auto) { return {}; }
   template <class Executor, class Arguments>

@@ -108,6 +108,14 @@ constexpr long scratch_conv2d_channels_last(const Workers*, const Conv2dGeometry
   return detail::lays_patches(g) ? detail::patch_floats(g, detail::patch_lines(g)) : detail::run_floats(g);
 }
 
+/// Floats of workspace for `run_conv2d_channels_last` of such numbers.
+template <class Number>
+constexpr long workspace_conv2d_channels_last(const Conv2dGeometry& g) {
+  if (std::is_same_v<Number, float>) return detail::forward_workspace(g);
+  const Conv2dGeometry pairs = detail::of_pairs(g);
+  return detail::forward_workspace(pairs) + pairs.weight_size();
+}
+
 /// result[n, i, j, o] = the sum over c, u, v of weight[o, c, u, v] * input[n, i * stride + u - padding, j * stride + v
 /// - padding, c].
 inline void run_conv2d_channels_last(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
@@ -115,7 +123,7 @@ inline void run_conv2d_channels_last(Workers& workers, const Conv2dGeometry& g, 
   using namespace detail;
   if (batch == 0) return;
   workers.reserve_scratch(scratch_conv2d_channels_last(&workers, g));
-  float* const weights = workers.workspace(forward_workspace(g));
+  float* const weights = workers.workspace(workspace_conv2d_channels_last<float>(g));
   pack_forward_weights(workers, g, weight, weights);
   fill_floats(weights + forward_panels(g), 0, g.channels);
   convolve_channels_last<float>(workers, g, batch, input, weights, result, epilogue);
@@ -128,7 +136,7 @@ inline void run_conv2d_channels_last(Workers& workers, const Conv2dGeometry& geo
   if (batch == 0) return;
   const Conv2dGeometry g = of_pairs(geometry);
   workers.reserve_scratch(scratch_conv2d_channels_last(&workers, g));
-  float* const weights = workers.workspace(forward_workspace(g) + g.weight_size());
+  float* const weights = workers.workspace(workspace_conv2d_channels_last<bfloat16>(geometry));
   const float* const pairs = paired_channels(workers, geometry, weight, weights + forward_workspace(g));
   pack_forward_weights(workers, g, pairs, weights);
   fill_floats(weights + forward_panels(g), 0, g.channels);

@@ -114,6 +114,13 @@ constexpr long scratch_conv2d_input_gradient_channels_last(const Workers*, const
   return detail::run_floats(g) + g.taps();
 }
 
+/// Floats of workspace for `run_conv2d_input_gradient_channels_last` of such numbers.
+template <class Number>
+constexpr long workspace_conv2d_input_gradient_channels_last(Conv2dGeometry g) {
+  if (!std::is_same_v<Number, float>) g.out_channels /= 2;  // of pairs
+  return detail::input_gradient_workspace(g);
+}
+
 /// The gradient of `run_conv2d_channels_last` by its input [batch, height, width, channels].
 inline void run_conv2d_input_gradient_channels_last(Workers& workers, const Conv2dGeometry& g, int batch,
                                                     const float* gradient_of_result, const float* weight,
@@ -121,7 +128,7 @@ inline void run_conv2d_input_gradient_channels_last(Workers& workers, const Conv
   using namespace detail;
   if (batch == 0) return;
   workers.reserve_scratch(scratch_conv2d_input_gradient_channels_last(&workers, g));
-  float* const weights = workers.workspace(input_gradient_workspace(g));
+  float* const weights = workers.workspace(workspace_conv2d_input_gradient_channels_last<float>(g));
   run_ranges(workers, g.out_channels, g.taps(), [&](long first, long last) {
     for (long o = first; o < last; ++o) pack_input_gradient_weights(g, o, weight + o * g.taps(), weights);
   });
@@ -138,7 +145,7 @@ inline void run_conv2d_input_gradient_channels_last(Workers& workers, const Conv
   Conv2dGeometry g = geometry;
   g.out_channels /= 2;  // of pairs
   workers.reserve_scratch(scratch_conv2d_input_gradient_channels_last(&workers, g));
-  float* const weights = workers.workspace(input_gradient_workspace(g));
+  float* const weights = workers.workspace(workspace_conv2d_input_gradient_channels_last<bfloat16>(geometry));
   auto task = [&](int o, int worker) {
     float* const pairs = workers.scratch(worker);
     write_pairs(weight + 2 * o * g.taps(), weight + (2 * o + 1) * g.taps(), g.taps(), pairs);

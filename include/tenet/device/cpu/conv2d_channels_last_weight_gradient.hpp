@@ -106,6 +106,12 @@ inline void add_weight_parts(Workers& workers, const Conv2dGeometry& g, long par
             task);
 }
 
+/// Floats of the sums of all parts, before they are added; 0 where there is one. `count`: samples, or pairs of them.
+constexpr long part_sums(const Conv2dGeometry& g, long count) {
+  const ChannelsLastWeightCut cut(seen_by_positions(g), count);
+  return cut.parts > 1 ? cut.parts * g.taps() * round_up(g.out_channels, vector_width) : 0;
+}
+
 /// The gradient from images of floats, or of pairs of bfloat16.
 template <class Factor, class Images>
 void weight_gradient_channels_last(Workers& workers, const Conv2dGeometry& g, const Images& images,
@@ -114,7 +120,7 @@ void weight_gradient_channels_last(Workers& workers, const Conv2dGeometry& g, co
   const ChannelsLastWeightCut cut(seen, images.count());
   const PositionScratch room(g, cut.channels, cut.columns(), images.staged);
   const long row = round_up(g.out_channels, vector_width), area = kernel_area(seen);
-  float* const partial = cut.parts > 1 ? workers.workspace(cut.parts * g.taps() * row) : nullptr;
+  float* const partial = cut.parts > 1 ? workers.workspace(part_sums(g, images.count())) : nullptr;
   auto task = [&](int index, int worker) {
     const WeightTask part(cut, seen, index);
     float* const scratch = workers.scratch(worker);
@@ -156,6 +162,12 @@ constexpr long scratch_conv2d_weight_gradient_channels_last(const Workers*, cons
   const Conv2dGeometry seen = detail::seen_by_positions(g);
   const detail::ChannelsLastWeightCut cut(seen, 1);
   return detail::PositionScratch(g, cut.channels, cut.columns(), true).floats() + detail::task_sums(seen);
+}
+
+/// Floats of workspace for `run_conv2d_weight_gradient_channels_last` of such numbers.
+template <class Number>
+constexpr long workspace_conv2d_weight_gradient_channels_last(const Conv2dGeometry& g, long batch) {
+  return batch > 0 ? detail::part_sums(g, std::is_same_v<Number, float> ? batch : detail::blocks_of(batch, 2)) : 0;
 }
 
 /// The gradient of `run_conv2d_channels_last` by its weight, summed over the batch: [out_channels, channels,

@@ -34,6 +34,44 @@ concept ConvolvesChannelsLast =
     ConvolvingWorkers<Executor> &&
     (std::is_same_v<Number, float> ? takes_channels_last<Executor>(g) : multiplies_bfloat16_channels_last<Executor>(g));
 
+// Floats of scratch a worker, and of workspace for a batch, by factors of type Number.
+
+template <ConvolvingWorkers Executor, Conv2dGeometry g, class Number>
+constexpr long scratch_conv2d(const Executor* workers, ImagesChannelsLast, Known<g>, Number) {
+  const long direct = scratch_conv2d_channels_last(workers, std::is_same_v<Number, float> ? g : detail::of_pairs(g));
+  return winograd_channels_last<Executor>(g) ? detail::larger(scratch_winograd(workers, g), direct) : direct;
+}
+template <ConvolvingWorkers Executor, Conv2dGeometry g, class Number>
+constexpr long scratch_conv2d_input_gradient(const Executor* workers, ImagesChannelsLast, Known<g>, Number) {
+  const long direct = scratch_conv2d_input_gradient_channels_last(workers, g);
+  return winograd_channels_last<Executor>(g) ? detail::larger(scratch_winograd(workers, exchanged(g)), direct) : direct;
+}
+template <ConvolvingWorkers Executor, Conv2dGeometry g, class Number>
+constexpr long scratch_conv2d_weight_gradient(const Executor* workers, ImagesChannelsLast, Known<g>, Number) {
+  const long direct = scratch_conv2d_weight_gradient_channels_last(workers, g);
+  return winograd_channels_last<Executor>(g) ? detail::larger(scratch_winograd_weight_gradient(workers, g), direct)
+                                             : direct;
+}
+
+template <ConvolvingWorkers Executor, Conv2dGeometry g, class Number>
+long workspace_conv2d(const Executor*, ImagesChannelsLast, Known<g>, Number, long batch) {
+  if (winograd_channels_last<Executor>(g) && batch_pays<Executor>(g, static_cast<int>(batch)))
+    return detail::workspace_winograd_from(g, batch);
+  return batch > 0 ? workspace_conv2d_channels_last<Number>(g) : 0;
+}
+template <ConvolvingWorkers Executor, Conv2dGeometry g, class Number>
+long workspace_conv2d_input_gradient(const Executor*, ImagesChannelsLast, Known<g>, Number, long batch) {
+  if (winograd_channels_last<Executor>(g) && batch_pays<Executor>(g, static_cast<int>(batch)))
+    return detail::workspace_winograd_from(exchanged(g), batch);
+  return batch > 0 ? workspace_conv2d_input_gradient_channels_last<Number>(g) : 0;
+}
+template <ConvolvingWorkers Executor, Conv2dGeometry g, class Number>
+long workspace_conv2d_weight_gradient(const Executor*, ImagesChannelsLast, Known<g>, Number, long batch) {
+  if (winograd_channels_last<Executor>(g) && batch_pays<Executor>(g, static_cast<int>(batch)))
+    return workspace_winograd_weight_gradient(g, batch);
+  return workspace_conv2d_weight_gradient_channels_last<Number>(g, batch);
+}
+
 template <class Executor, Conv2dGeometry g, class Number>
   requires ConvolvesChannelsLast<Executor, g, Number>
 void run_conv2d(Executor& workers, ImagesChannelsLast, Known<g>, int batch, const Number* input, const Number* weight,
@@ -65,7 +103,7 @@ void run_conv2d_weight_gradient(Executor& workers, ImagesChannelsLast, Known<g>,
   if constexpr (winograd_channels_last<Executor>(g)) {
     if (batch_pays<Executor>(g, batch))
       return run_winograd_weight_gradient(workers, g, batch, input, gradient_of_result, weight_gradient,
-                                          workers.workspace(workspace_winograd_weight_gradient(g)), true);
+                                          workers.workspace(workspace_winograd_weight_gradient(g, batch)), true);
   }
   run_conv2d_weight_gradient_channels_last(workers, g, batch, input, gradient_of_result, weight_gradient);
 }

@@ -46,6 +46,12 @@ long workspace_prepared_conv2d(const Executor* workers, Known<g>, long batch) {
   return winograd_packed_at_once(g, batch) ? 0 : workspace_winograd_weights(g);
 }
 
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+long workspace_prepared_conv2d(const Executor* workers, ImagesChannelsLast, Known<g>, long batch) {
+  if (!prepared_by_winograd<Executor>(g, batch) && !prepared_by_patches(g, batch)) return 0;
+  return workspace_prepared_conv2d(workers, Known<g>{}, batch);
+}
+
 /// `run_conv2d` with `prepared` weights; those as they were are not read.
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 void run_prepared_conv2d(Executor& workers, Known<g>, int batch, const float* input, const float*,
