@@ -68,7 +68,8 @@ struct PositionChunk {
 };
 
 /// Where the factors of a chunk lie: pixel (y, x) of its sample i at left + i * sample + (y - first_line) * line + x *
-/// pixel, the result channels of its position p, counted from its first, at right + p * right_row.
+/// pixel; the result channels of its position p, counted from its first, at right + p * right_row, or, where right_row
+/// is 0, in packed panels, one after the other.
 struct ChunkFactors {
   const float* left;
   long sample, first_line, line, pixel;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "tenet/core/bfloat16.hpp"
 #include "tenet/core/geometry.hpp"
 #include "tenet/device/cpu/channels_last_pairs.hpp"

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "tenet/core/bfloat16.hpp"
 #include "tenet/core/geometry.hpp"
 #include "tenet/device/cpu/channels_last_positions.hpp"
@@ -112,6 +114,30 @@ constexpr long part_sums(const Conv2dGeometry& g, long count) {
   return cut.parts > 1 ? cut.parts * g.taps() * round_up(g.out_channels, vector_width) : 0;
 }
 
+/// Where a task adds up: row (channel, tap) at sums + (channel * taps + tap) * row.
+struct WeightSums {
+  float* sums;
+  long row;
+};
+
+/// Adds, or writes, what all taps of a chunk give for a task.
+template <class Factor>
+void add_chunk(const Conv2dGeometry& seen, const PanelCut& panels, const WeightTask& task, const PositionChunk& chunk,
+               const ChunkFactors& factors, PositionTerm* terms, const WeightSums& to, bool accumulate,
+               FactorsAhead& ahead) {
+  const long area = kernel_area(seen);
+  const bool packed = factors.right_row == 0;
+  for (int tap = 0; tap < area; ++tap) {
+    const PositionTerm* const end = list_positions(seen, chunk, factors, tap, terms);
+    for (long panel = task.panel0; panel < task.panel1; ++panel) {
+      const long first = panels.first(panel) - task.column0, width = panels.width(panel);
+      multiply_channel_rows<Factor>(
+          terms, end, task.channel1 - task.channel0, factors.right + first * (packed ? chunk.positions(seen) : 1),
+          packed ? width : factors.right_row, width, to.sums + tap * to.row + first, area * to.row, accumulate, ahead);
+    }
+  }
+}
+
 /// The gradient from images of floats, or of pairs of bfloat16.
 template <class Factor, class Images>
 void weight_gradient_channels_last(Workers& workers, const Conv2dGeometry& g, const Images& images,
@@ -124,31 +150,19 @@ void weight_gradient_channels_last(Workers& workers, const Conv2dGeometry& g, co
   auto task = [&](int index, int worker) {
     const WeightTask part(cut, seen, index);
     float* const scratch = workers.scratch(worker);
-    const long own_row = cut.parts > 1 ? row : part.column1 - part.column0;
-    float* const sums = cut.parts > 1 ? partial + (part.part * g.taps() + part.channel0 * area) * row + part.column0
-                                      : scratch + room.floats();
-    const long end = smaller(images.count(), (part.part + 1) * cut.part_samples);
-    bool add = false;
-    PositionChunk chunk(g, part.part * cut.part_samples, end);
-    for (; !chunk.finished(); chunk.advance(), add = true) {
+    WeightSums to{scratch + room.floats(), part.column1 - part.column0};
+    if (cut.parts > 1) to = {partial + (part.part * g.taps() + part.channel0 * area) * row + part.column0, row};
+    const long fetches = area * (part.panel1 - part.panel0) * blocks_of(part.channel1 - part.channel0, wide_rows);
+    const long first = part.part * cut.part_samples;
+    PositionChunk chunk(g, first, smaller(images.count(), first + cut.part_samples));
+    for (bool add = false; !chunk.finished(); chunk.advance(), add = true) {
       const ChunkFactors factors = chunk_factors(g, images, chunk, part, cut.all_panels, room, scratch);
-      const long fetches = area * (part.panel1 - part.panel0) * blocks_of(part.channel1 - part.channel0, wide_rows);
       FactorsAhead ahead = factors_ahead(g, images, chunk, part, fetches, scratch + room.floats() - room.ahead);
-      for (int tap = 0; tap < area; ++tap) {
-        auto* const terms = reinterpret_cast<PositionTerm*>(scratch);
-        const PositionTerm* const terms_end = list_positions(seen, chunk, factors, tap, terms);
-        for (long panel = part.panel0; panel < part.panel1; ++panel) {
-          const long first = cut.all_panels.first(panel) - part.column0, width = cut.all_panels.width(panel);
-          const bool packed = factors.right_row == 0;
-          multiply_channel_rows<Factor>(terms, terms_end, part.channel1 - part.channel0,
-                                        factors.right + first * (packed ? chunk.positions(g) : 1),
-                                        packed ? width : factors.right_row, width, sums + tap * own_row + first,
-                                        area * own_row, add, ahead);
-        }
-      }
+      add_chunk<Factor>(seen, cut.all_panels, part, chunk, factors, reinterpret_cast<PositionTerm*>(scratch), to, add,
+                        ahead);
     }
     if (cut.parts > 1) return;
-    write_weight_sums(g, sums, own_row, part.channel0, part.channel1, part.column0,
+    write_weight_sums(g, to.sums, to.row, part.channel0, part.channel1, part.column0,
                       smaller(part.column1, g.out_channels) - part.column0, weight_gradient);
   };
   run_tasks(workers, cut.tasks(), static_cast<double>(images.batch) * g.flops() < inline_flops, task);
