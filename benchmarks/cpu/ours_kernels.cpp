@@ -32,9 +32,18 @@ Case product(long size) {
           [=](long calls) { return seconds_of(run, calls); }};
 }
 
-/// One pass of a convolution: run(operands, result).
+/// Matrices [rows, columns], each transposed.
+kernels::Floats transposed(const kernels::Floats& from, long rows, long columns) {
+  kernels::Floats to(from.size());
+  for (std::size_t first = 0; first < from.size(); first += static_cast<std::size_t>(rows * columns))
+    cpu::detail::transpose(from.data() + first, columns, rows, columns, to.data() + first, rows);
+  return to;
+}
+
+/// One pass of a convolution, run(operands, result), on images as programs have them: with their channels last.
+/// `channels`: of the result, 0 if it is no image.
 template <class Run>
-Case convolution(const std::string& name, const Conv2dGeometry& g, long results, Run run_pass) {
+Case convolution(const std::string& name, const Conv2dGeometry& g, long results, long channels, Run run_pass) {
   struct Data {
     std::unique_ptr<kernels::Operands> operands;
     kernels::Floats result;
@@ -44,9 +53,14 @@ Case convolution(const std::string& name, const Conv2dGeometry& g, long results,
   return {name,
           [=] {
             data->operands = std::make_unique<kernels::Operands>(g);
+            kernels::Operands& operands = *data->operands;
+            operands.input = transposed(operands.input, g.channels, long{1} * g.height * g.width);
+            operands.gradient = transposed(operands.gradient, g.out_channels, g.positions());
             data->result.resize(static_cast<std::size_t>(results));
             run();
-            return kernels::sample(kernels::batch * g.flops(), data->result);
+            const long positions = channels > 0 ? results / (kernels::batch * channels) : 1;
+            return kernels::sample(kernels::batch * g.flops(),
+                                   channels > 0 ? transposed(data->result, positions, channels) : data->result);
           },
           [=](long calls) { return seconds_of(run, calls); }};
 }
@@ -54,21 +68,24 @@ Case convolution(const std::string& name, const Conv2dGeometry& g, long results,
 template <int index>
 void add_convolution(std::vector<Case>& cases) {
   static constexpr Conv2dGeometry g = kernels::convolutions[index].geometry;
+  static_assert(cpu::takes_channels_last(g));
+  static constexpr ImagesChannelsLast order{};
   const std::string name = kernels::convolutions[index].name;
   using kernels::batch, kernels::Operands;
-  cases.push_back(
-      convolution(name + " forward", g, batch * g.result_size(), [](const Operands& operands, float* result) {
-        run_conv2d(workers, Known<g>{}, batch, operands.input.data(), operands.weight.data(), result);
+  cases.push_back(convolution(
+      name + " forward", g, batch * g.result_size(), g.out_channels, [](const Operands& operands, float* result) {
+        run_conv2d(workers, order, Known<g>{}, batch, operands.input.data(), operands.weight.data(), result);
       }));
   if (g.channels > 1)  // the first layer's input has no gradient
-    cases.push_back(
-        convolution(name + " backward-data", g, batch * g.input_size(), [](const Operands& operands, float* result) {
-          run_conv2d_input_gradient(workers, Known<g>{}, batch, operands.gradient.data(), operands.weight.data(),
-                                    result);
-        }));
+    cases.push_back(convolution(name + " backward-data", g, batch * g.input_size(), g.channels,
+                                [](const Operands& operands, float* result) {
+                                  run_conv2d_input_gradient(workers, order, Known<g>{}, batch, operands.gradient.data(),
+                                                            operands.weight.data(), result);
+                                }));
   cases.push_back(
-      convolution(name + " backward-weights", g, g.weight_size(), [](const Operands& operands, float* result) {
-        run_conv2d_weight_gradient(workers, Known<g>{}, batch, operands.input.data(), operands.gradient.data(), result);
+      convolution(name + " backward-weights", g, g.weight_size(), 0, [](const Operands& operands, float* result) {
+        run_conv2d_weight_gradient(workers, order, Known<g>{}, batch, operands.input.data(), operands.gradient.data(),
+                                   result);
       }));
 }
 
