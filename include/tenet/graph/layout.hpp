@@ -36,7 +36,8 @@ struct LayoutPass {
         const int operand = g.nodes[i].operands[j], value = fusion.value[operand];
         // What is broadcast as a whole is read in the order of the reader's type; a view has channels of its own.
         if (is(i, Kind::element) && !access_of(type(i), type(operand)).full) stays[value] = true;
-        if (is(i, Kind::kernel) && g.nodes[i].operation->numbers.turned != Turned::nothing && type(operand) != type(value))
+        if (is(i, Kind::kernel) && g.nodes[i].operation->numbers.turned != Turned::nothing &&
+            type(operand) != type(value))
           stays[value] = true;
       }
     for (int s = 0; s < order.count; ++s) {
