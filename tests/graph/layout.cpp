@@ -111,6 +111,19 @@ struct Sideways {
   }
 };
 
+/// Numbers that are broadcast to an image and have an order of their own, and sums that have one.
+struct Ordered {
+  Conv2d<2, 4, 3, Padding<1>> conv;
+  Linear<4, 3> out;
+  Parameter<Fixed<4, 6, 5>, KaimingUniform<1>> each;
+  Parameter<Fixed<4, 1, 5>, KaimingUniform<1>> column;
+
+  constexpr auto forward(auto x) const {
+    const auto y = relu(conv(x)) * each.in(x) + column.in(x);
+    return out(mean<2, 3>(y * sum_keep<0, 2>(y)) + mean<2, 3>(y * sum_keep<2>(tanh(y))));
+  }
+};
+
 /// Losses, gradients and predictions are those of the device that turns nothing, but for the order of sums.
 template <class Expected, class Net, class Input, class... Policies>
 void check_training(float tolerance) {
@@ -130,6 +143,7 @@ TEST_CASE("convolutions with channels last train as those with channels first", 
   check_training<Reference, networks::Residual, Image<2, 6, 5>, UpdateInBackward>(1e-5f);
   check_training<Reference, Pooled, Image<2, 8, 7>>(1e-5f);
   check_training<Reference, Sideways, Image<2, 6, 5>>(1e-5f);
+  check_training<Reference, Ordered, Image<2, 6, 5>>(1e-5f);
   CHECK(turned::Executor::convolutions > before);
 }
 

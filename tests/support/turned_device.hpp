@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "tenet/core/bfloat16.hpp"
@@ -33,6 +35,22 @@ void channels_last(const std::vector<float>& from, long channels, long positions
   }
 }
 
+/// Writes what a kernel has computed range by range, each with the epilogue behind it: which finds nothing but NaN in
+/// what comes later.
+template <class Number>
+void write_in_ranges(const std::vector<float>& values, long channels, long positions, Number* to,
+                     tenet::Epilogue epilogue) {
+  std::vector<Number> last(values.size());
+  channels_last(values, channels, positions, last.data());
+  std::fill_n(to, last.size(), Number(std::nanf("")));
+  constexpr std::size_t range = 7;
+  for (std::size_t i = 0; i < last.size(); i += range) {
+    const std::size_t end = std::min(i + range, last.size());
+    std::copy(last.data() + i, last.data() + end, to + i);
+    epilogue(static_cast<long>(i), static_cast<long>(end));
+  }
+}
+
 /// The operands of a convolution in the reference's order.
 struct Operands {
   const Conv2dGeometry& g;
@@ -52,8 +70,7 @@ void run_conv2d(Executor& executor, ChannelsLast, const Conv2dGeometry& g, int b
   std::vector<float> y(static_cast<std::size_t>(batch * g.result_size()));
   run_conv2d(static_cast<tenet::reference::Serial&>(executor), g, batch, of.input(input).data(),
              of.weight(weight).data(), y.data());
-  channels_last(y, g.out_channels, g.positions(), result);
-  epilogue(0, batch * g.result_size());
+  write_in_ranges(y, g.out_channels, g.positions(), result, epilogue);
 }
 template <class Number>
 void run_conv2d_input_gradient(Executor& executor, ChannelsLast, const Conv2dGeometry& g, int batch,
@@ -63,8 +80,7 @@ void run_conv2d_input_gradient(Executor& executor, ChannelsLast, const Conv2dGeo
   std::vector<float> dx(static_cast<std::size_t>(batch * g.input_size()));
   run_conv2d_input_gradient(static_cast<tenet::reference::Serial&>(executor), g, batch,
                             of.result(gradient_of_result).data(), of.weight(weight).data(), dx.data());
-  channels_last(dx, g.channels, long{1} * g.height * g.width, input_gradient);
-  epilogue(0, batch * g.input_size());
+  write_in_ranges(dx, g.channels, long{1} * g.height * g.width, input_gradient, epilogue);
 }
 template <class Number>
 void run_conv2d_weight_gradient(Executor& executor, ChannelsLast, const Conv2dGeometry& g, int batch,

@@ -300,12 +300,24 @@ struct LoweringPass {
         step.role = step.sum.inner == 1 && step.sum.count > 1 ? Role::sum_rows : Role::sum;
         step.region = region(head, space, step.role, node.operands[0], step.sum.block());
       }
-      if (step.kind != Kind::element && fusion.epilogue[head] >= 0)
-        step.epilogue = region(fusion.epilogue[head], *g.nodes[fusion.epilogue[head]].type, Role::store, -1, 0);
-      const bool converts_behind = converted >= 0 && step.epilogue < 0 && node.operation->carries_epilogue;
+      // A region in another order than the result's, whose elements a kernel writes range by range, runs behind it.
+      const int behind = step.kind != Kind::element ? fusion.epilogue[head] : -1;
+      const bool lies_turned = converted == head ? computed_channels_last : storage.channels_last[head];
+      const bool apart = behind >= 0 && storage.turned[behind] != lies_turned;
+      if (behind >= 0) step.epilogue = region(behind, *g.nodes[behind].type, Role::store, -1, 0);
+      const bool converts_behind = converted >= 0 && behind < 0 && node.operation->carries_epilogue &&
+                                   computed_channels_last == storage.channels_last[head];
       if (converts_behind) {
         step.epilogue = copy(*node.type, {computed_at, computed_channels_last}, stored(head));
         converted = -1;
+      }
+      if (apart) {
+        Step<Device> region_alone;
+        region_alone.number = s;
+        region_alone.name = g.nodes[behind].operation->name;
+        region_alone.region = std::exchange(step.epilogue, -1);
+        lowered.steps[lowered.used.steps++] = step;
+        step = region_alone;
       }
       lowered.steps[lowered.used.steps++] = step;
       if (converted >= 0) add_copy_step(*node.type, {computed_at, computed_channels_last}, stored(head), s);
@@ -346,14 +358,19 @@ constexpr bool is_sum_over_workers(const Step<Device>& step) {
   return step.kernel == &Instance<ops::SumOverWorkers, Scalar>::template run<Device>;
 }
 
-/// An upper bound of the room that a program takes: one step for each scheduled one and each copied output.
+/// An upper bound of the room that a program takes: one step for each scheduled one, each copied output, and each
+/// region that may run apart from its kernel.
 template <class G, class Plan>
-constexpr LoweredSize room_for(const G& graph, const Fusion<G::count>& fusion, const Schedule<G::count>& order,
-                               const Plan& plan) {
+constexpr LoweredSize room_for(const G& graph, const Fusion<G::count>& fusion, const Storage<G::count>& storage,
+                               const Schedule<G::count>& order, const Plan& plan) {
   LoweredSize room;
   room.programs = max_region_programs;
   room.steps = order.count + plan.conversion_count;
   for (const bool copied : plan.copied) room.steps += copied;
+  for (int s = 0; s < order.count; ++s) {  // regions that may run behind their kernel
+    const int behind = fusion.epilogue[order.head[s]];
+    room.steps += behind >= 0 && (storage.turned[behind] || planes_of(*graph.nodes[order.head[s]].type).have_order());
+  }
   room.calls = 2 * room.steps;
   room.inputs = room.outputs = room.steps;
   for (int m = 0; m < fusion.members; ++m) room.inputs += graph.nodes[fusion.member[m]].operand_count;

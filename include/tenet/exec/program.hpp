@@ -103,7 +103,7 @@ struct Program {
   static constexpr auto order = schedule_on<devices_of<Definition>>(graph, fusion);
   static constexpr auto storage = choose_layout(graph, fusion, order, choose_storage(graph, fusion));
   static constexpr auto plan = plan_memory(graph, fusion, storage, order, slots);
-  static constexpr LoweredSize room = room_for(graph, fusion, order, plan);
+  static constexpr LoweredSize room = room_for(graph, fusion, storage, order, plan);
   static constexpr auto lowered_with_room = lower<room>(graph, fusion, storage, order, plan);
   static constexpr auto lowered = trimmed<lowered_with_room.used>(lowered_with_room);
 

@@ -54,7 +54,8 @@ std::vector<StepWork> work_of_steps() {
     };
     const int head = Program::order.head[step.number];
     work.is_forward = head < g.forward_count;
-    if (is_copy(lowered, step)) {
+    // A copy, or a region apart from its kernel, with which what it computes is counted.
+    if (is_copy(lowered, step) || (step.kind == Kind::element && g.nodes[head].operation->kind != Kind::element)) {
       write_region(step.region);
       write_region(step.region);  // as much is read
       continue;

@@ -63,7 +63,8 @@ struct LayoutPass {
         wanted = wanted || storage.channels_last[value];
         fits = fits && (!storage.channels_last[value] || type(value) == space);
       } else {
-        fits = fits && access_of(channels_last(reader), channels_last(type(operand))).regular;
+        fits = fits && has_one_order(type(operand)) &&
+               access_of(channels_last(reader), channels_last(type(operand))).regular;
       }
     };
     for (int m = fusion.first_member[root]; m >= 0 && fits; m = fusion.next_member[m]) {
@@ -76,7 +77,7 @@ struct LayoutPass {
     }
     if (summed >= 0 && fits) {
       if (!is_member(root, fusion.value[summed])) reads(space, summed);
-      fits = fits && access_of(channels_last(space), channels_last(type(root))).regular;
+      fits = fits && has_one_order(type(root)) && access_of(channels_last(space), channels_last(type(root))).regular;
     }
     if (!fits || !wanted) return;
     storage.turned[root] = true;

@@ -110,6 +110,19 @@ struct Wide {
 struct Mixed : Sequential<Conv2d<3, 8, 5>, ReLU, Conv2d<8, 48, 3>, ReLU, AvgPool2d<2>, Conv2d<48, 16, 1>, Flatten,
                           Linear<144, 5>> {};
 
+/// What has regions in one order behind kernels that write another.
+struct Flat {
+  Conv2d<3, 48, 3, Padding<1>> stem;
+  Conv2d<48, 48, 3, Padding<1>, Stride<2>> conv;
+  Linear<48 * 64, 48 * 64> hidden;
+  Linear<48 * 64, 5> head;
+
+  constexpr auto forward(auto x) const {
+    const auto y = relu(conv(relu(stem(x))));
+    return head(relu(hidden(flatten(y))) + flatten(tanh(y)));
+  }
+};
+
 template <class Net, class Input>
 using StepOf = Program<TrainingProgram<Net, CrossEntropy, Sgd, Input, CpuKernels, UpdateAfterBackward>>;
 /// Stored images, those of them with their channels last, and copies that turn what kernels read or write.
@@ -161,4 +174,5 @@ TEST_CASE("networks whose images have their channels last train as on the refere
   check_training<Wide, Image<3, 20, 18>, Reference>(2e-4f);
   check_training<Wide, Image<3, 20, 18>, Reference, UpdateInBackward>(2e-4f);
   check_training<Mixed, Image<3, 12, 12>, Reference>(2e-4f);
+  check_training<Flat, Image<3, 16, 16>, Reference>(2e-4f);
 }
