@@ -6,6 +6,7 @@
 
 #include "../../examples/models/lenet.hpp"
 #include "../../examples/models/resnet18.hpp"
+#include "../support/layout.hpp"
 #include "../support/narrow_device.hpp"
 #include "../support/network.hpp"
 #include "../support/networks.hpp"
@@ -49,25 +50,11 @@ constexpr int read_across() {
   }
   return result;
 }
-/// Stored images, and those of them that lie with their channels last.
-template <class Program>
-constexpr std::array<int, 2> images() {
-  std::array<int, 2> count{};
-  for (int i = 0; i < Program::graph.count; ++i) {
-    const auto& node = Program::graph.nodes[i];
-    if (node.operation == nullptr || !Program::fusion.stored[i] || !node.type->batched) continue;
-    if (!planes_of(*node.type).have_order()) continue;
-    ++count[0];
-    count[1] += Program::storage.channels_last[i];
-  }
-  return count;
-}
-
 // A residual network has nothing but its weights turned: every image, forward and backward, lies as convolutions want
 // it, but the first gradient, which one number a channel and sample is spread to. Weights of one tap or channel have no
 // order.
 using ResNetStep = Training<ResNet18<>, Image<1, 28, 28>>;
-static_assert(images<ResNetStep>() == std::array{107, 106});
+static_assert(layout::images<ResNetStep>() == std::array{107, 106});
 static_assert(turning<ResNetStep>("conv2d", true) == 16);
 static_assert(turning<ResNetStep>("conv2d_input_gradient", true) == 0);  // turned once a run
 static_assert(turning<ResNetStep>("conv2d_weight_gradient", true) == 0);
@@ -76,12 +63,12 @@ static_assert(turning<ResNetStep>("conv2d", false) == 0);
 static_assert(read_across<ResNetStep>() == 5);  // by those who need that gradient
 
 // What has no convolution keeps its order, and so do devices that want nothing else.
-static_assert(images<Training<networks::Transformer, Tokens<12>>>()[1] == 0);
-static_assert(images<Training<ResNet18<>, Image<1, 28, 28>, ReferenceKernels>>()[1] == 0);
+static_assert(layout::images<Training<networks::Transformer, Tokens<12>>>()[1] == 0);
+static_assert(layout::images<Training<ResNet18<>, Image<1, 28, 28>, ReferenceKernels>>()[1] == 0);
 
 // The caller gets images as their type says.
 struct Filter : Sequential<Conv2d<2, 3, 3>> {};
-static_assert(images<Inference<Filter, Image<2, 6, 5>>>()[1] <= 1);
+static_assert(layout::images<Inference<Filter, Image<2, 6, 5>>>()[1] <= 1);
 static_assert(turning<Inference<Filter, Image<2, 6, 5>>>("conv2d", true) == 2);
 
 struct Pooled : Sequential<Conv2d<2, 4, 3>, ReLU, MaxPool2d<2>, Conv2d<4, 3, 2>, Flatten, Linear<6, 3>> {};

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "convolutions.hpp"
+#include "image_order.hpp"
 #include "tenet/core/bfloat16.hpp"
 #include "tenet/device/cpu/channels_last_pairs.hpp"
 #include "tenet/device/reference/conv2d.hpp"
@@ -28,15 +30,6 @@ inline constexpr Conv2dGeometry large_shapes[] = {
     {70, 7, 7, 340, 3, 3, 1, 1},
 };
 
-/// [batch, channels, pixels] as [batch, pixels, channels].
-inline void turn(const float* from, long batch, long channels, long pixels, float* to) {
-  for (long n = 0; n < batch; ++n) {
-    for (long c = 0; c < channels; ++c) {
-      for (long p = 0; p < pixels; ++p) to[(n * pixels + p) * channels + c] = from[(n * channels + c) * pixels + p];
-    }
-  }
-}
-
 /// An image in the standard layout, and with its channels last, of numbers as they are multiplied.
 template <class Number>
 struct Image {
@@ -45,9 +38,7 @@ struct Image {
 
   Image(int batch, long channels, long pixels, int seed) : standard(random_floats(batch * channels * pixels, seed)) {
     for (float& value : standard) value = static_cast<float>(Number(value));
-    std::vector<float> turned(standard.size());
-    turn(standard.data(), batch, channels, pixels, turned.data());
-    for (const float value : turned) last.push_back(Number(value));
+    last = image_order::channels_last<Number>(standard, channels, pixels);
   }
 };
 
@@ -88,7 +79,7 @@ void check_image(int batch, long channels, long pixels, double most, Reference r
     if constexpr (std::is_same_v<decltype(executor), tenet::reference::Serial&>) {
       std::vector<float> standard(static_cast<std::size_t>(batch * channels * pixels));
       reference(executor, standard.data());
-      turn(standard.data(), batch, channels, pixels, to);
+      std::ranges::copy(image_order::channels_last(standard, channels, pixels), to);
     } else {
       run(executor, to);
     }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "image_order.hpp"
 #include "tenet/core/bfloat16.hpp"
 #include "tenet/device/reference.hpp"
 
@@ -11,37 +12,19 @@
 /// is the reference's, so that its programs need images in both orders.
 namespace turned {
 
+using image_order::channels_first, image_order::channels_last;
 using tenet::bfloat16, tenet::ChannelsLast, tenet::Conv2dGeometry, tenet::Pool2dGeometry;
 
 struct Executor : tenet::reference::Serial {
   inline static long convolutions = 0;  ///< how many were asked for
 };
 
-/// Matrices [channels, positions], each of which lies as [positions, channels].
-template <class Number>
-std::vector<float> channels_first(const Number* from, long matrices, long channels, long positions) {
-  std::vector<float> to(static_cast<std::size_t>(matrices * channels * positions));
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    const long all = static_cast<long>(i), matrix = all / (channels * positions), c = all / positions % channels;
-    to[i] = from[(matrix * positions + all % positions) * channels + c];
-  }
-  return to;
-}
-template <class Number>
-void channels_last(const std::vector<float>& from, long channels, long positions, Number* to) {
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    const long all = static_cast<long>(i), matrix = all / (channels * positions), c = all / positions % channels;
-    to[(matrix * positions + all % positions) * channels + c] = Number(from[i]);
-  }
-}
-
 /// Writes what a kernel has computed range by range, each with the epilogue behind it: which finds nothing but NaN in
 /// what comes later.
 template <class Number>
 void write_in_ranges(const std::vector<float>& values, long channels, long positions, Number* to,
                      tenet::Epilogue epilogue) {
-  std::vector<Number> last(values.size());
-  channels_last(values, channels, positions, last.data());
+  const std::vector<Number> last = channels_last<Number>(values, channels, positions);
   std::fill_n(to, last.size(), Number(std::nanf("")));
   constexpr std::size_t range = 7;
   for (std::size_t i = 0; i < last.size(); i += range) {
@@ -89,7 +72,7 @@ void run_conv2d_weight_gradient(Executor& executor, ChannelsLast, const Conv2dGe
   std::vector<float> dw(static_cast<std::size_t>(g.weight_size()));
   run_conv2d_weight_gradient(static_cast<tenet::reference::Serial&>(executor), g, batch, of.input(input).data(),
                              of.result(gradient_of_result).data(), dw.data());
-  channels_last(dw, g.channels, of.taps(), weight_gradient);
+  std::ranges::copy(channels_last<Number>(dw, g.channels, of.taps()), weight_gradient);
 }
 
 /// The operands of a pooling in the reference's order.
@@ -111,8 +94,7 @@ inline void run_max_pool2d(Executor& executor, ChannelsLast, const Pool2dGeometr
   const Pooled of{g, batch};
   auto to = of.empty(of.results());
   run_max_pool2d(static_cast<tenet::reference::Serial&>(executor), g, batch, of.input(x).data(), to.data());
-  channels_last(to, g.channels, of.results(), y);
-  epilogue(0, batch * g.result_size());
+  write_in_ranges(to, g.channels, of.results(), y, epilogue);
 }
 inline void run_max_pool2d_gradient(Executor& executor, ChannelsLast, const Pool2dGeometry& g, int batch,
                                     const float* x, const float* y, const float* dy, float* dx,
@@ -121,24 +103,21 @@ inline void run_max_pool2d_gradient(Executor& executor, ChannelsLast, const Pool
   auto to = of.empty(of.inputs());
   run_max_pool2d_gradient(static_cast<tenet::reference::Serial&>(executor), g, batch, of.input(x).data(),
                           of.result(y).data(), of.result(dy).data(), to.data());
-  channels_last(to, g.channels, of.inputs(), dx);
-  epilogue(0, batch * g.input_size());
+  write_in_ranges(to, g.channels, of.inputs(), dx, epilogue);
 }
 inline void run_avg_pool2d(Executor& executor, ChannelsLast, const Pool2dGeometry& g, int batch, const float* x,
                            float* y, tenet::Epilogue epilogue = {}) {
   const Pooled of{g, batch};
   auto to = of.empty(of.results());
   run_avg_pool2d(static_cast<tenet::reference::Serial&>(executor), g, batch, of.input(x).data(), to.data());
-  channels_last(to, g.channels, of.results(), y);
-  epilogue(0, batch * g.result_size());
+  write_in_ranges(to, g.channels, of.results(), y, epilogue);
 }
 inline void run_avg_pool2d_gradient(Executor& executor, ChannelsLast, const Pool2dGeometry& g, int batch,
                                     const float* dy, float* dx, tenet::Epilogue epilogue = {}) {
   const Pooled of{g, batch};
   auto to = of.empty(of.inputs());
   run_avg_pool2d_gradient(static_cast<tenet::reference::Serial&>(executor), g, batch, of.result(dy).data(), to.data());
-  channels_last(to, g.channels, of.inputs(), dx);
-  epilogue(0, batch * g.input_size());
+  write_in_ranges(to, g.channels, of.inputs(), dx, epilogue);
 }
 
 struct Kernels : tenet::ReferenceKernels {

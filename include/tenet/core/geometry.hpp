@@ -30,6 +30,8 @@ struct Conv2dGeometry {
   constexpr long input_size() const { return long{1} * channels * height * width; }
   constexpr long result_size() const { return out_channels * positions(); }
   constexpr long weight_size() const { return out_channels * taps(); }
+  /// Lines of the padded input that so many lines of the result, side by side, meet.
+  constexpr long lines_met(long result_lines) const { return (result_lines - 1) * stride + kernel_height; }
   /// Multiplications and additions of one sample, padding included.
   constexpr double flops() const { return 2.0 * static_cast<double>(result_size()) * static_cast<double>(taps()); }
 };

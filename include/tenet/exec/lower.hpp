@@ -233,12 +233,15 @@ struct LoweringPass {
     output(call, program.wiring, -1 - input(call, program.wiring, how, from.place), to.place);
     return add(call, program);
   }
-  constexpr void add_copy_step(const TensorInfo& type, const Form& from, const Form& to, int number) {
+  constexpr void add_region_step(const char* name, int region, int number) {
     Step<Device> step;
     step.number = number;
-    step.name = "copy";
-    step.region = copy(type, from, to);
+    step.name = name;
+    step.region = region;
     lowered.steps[lowered.used.steps++] = step;
+  }
+  constexpr void add_copy_step(const TensorInfo& type, const Form& from, const Form& to, int number) {
+    add_region_step("copy", copy(type, from, to), number);
   }
 
   constexpr Lowered<Device, room> run(const Schedule<n>& order) {
@@ -303,23 +306,17 @@ struct LoweringPass {
       // A region in another order than the result's, whose elements a kernel writes range by range, runs behind it.
       const int behind = step.kind != Kind::element ? fusion.epilogue[head] : -1;
       const bool lies_turned = converted == head ? computed_channels_last : storage.channels_last[head];
+      const int epilogue = behind >= 0 ? region(behind, *g.nodes[behind].type, Role::store, -1, 0) : -1;
       const bool apart = behind >= 0 && storage.turned[behind] != lies_turned;
-      if (behind >= 0) step.epilogue = region(behind, *g.nodes[behind].type, Role::store, -1, 0);
+      if (!apart) step.epilogue = epilogue;
       const bool converts_behind = converted >= 0 && behind < 0 && node.operation->carries_epilogue &&
                                    computed_channels_last == storage.channels_last[head];
       if (converts_behind) {
         step.epilogue = copy(*node.type, {computed_at, computed_channels_last}, stored(head));
         converted = -1;
       }
-      if (apart) {
-        Step<Device> region_alone;
-        region_alone.number = s;
-        region_alone.name = g.nodes[behind].operation->name;
-        region_alone.region = std::exchange(step.epilogue, -1);
-        lowered.steps[lowered.used.steps++] = step;
-        step = region_alone;
-      }
       lowered.steps[lowered.used.steps++] = step;
+      if (apart) add_region_step(g.nodes[behind].operation->name, epilogue, s);
       if (converted >= 0) add_copy_step(*node.type, {computed_at, computed_channels_last}, stored(head), s);
       converted = -1;
       copies(true, order, s);
@@ -358,8 +355,7 @@ constexpr bool is_sum_over_workers(const Step<Device>& step) {
   return step.kernel == &Instance<ops::SumOverWorkers, Scalar>::template run<Device>;
 }
 
-/// An upper bound of the room that a program takes: one step for each scheduled one, each copied output, and each
-/// region that may run apart from its kernel.
+/// An upper bound of what a program takes: a step for each scheduled one, each copy and each region that may run apart.
 template <class G, class Plan>
 constexpr LoweredSize room_for(const G& graph, const Fusion<G::count>& fusion, const Storage<G::count>& storage,
                                const Schedule<G::count>& order, const Plan& plan) {
@@ -367,7 +363,7 @@ constexpr LoweredSize room_for(const G& graph, const Fusion<G::count>& fusion, c
   room.programs = max_region_programs;
   room.steps = order.count + plan.conversion_count;
   for (const bool copied : plan.copied) room.steps += copied;
-  for (int s = 0; s < order.count; ++s) {  // regions that may run behind their kernel
+  for (int s = 0; s < order.count; ++s) {
     const int behind = fusion.epilogue[order.head[s]];
     room.steps += behind >= 0 && (storage.turned[behind] || planes_of(*graph.nodes[order.head[s]].type).have_order());
   }

@@ -86,10 +86,8 @@ struct FusionPass {
     bool constant[n]{};
     for (int i = 0; i < n; ++i) {
       const auto& node = g.nodes[i];
-      constant[i] = !node.type->batched;
-      if (node.operation == nullptr)
-        constant[i] = constant[i] && (node.source == Source::parameter || node.source == Source::buffer ||
-                                      node.source == Source::constant);
+      constant[i] = !node.type->batched && (node.operation != nullptr || node.source == Source::parameter ||
+                                            node.source == Source::buffer || node.source == Source::constant);
       for (int j = 0; j < node.operand_count; ++j) constant[i] = constant[i] && constant[node.operands[j]];
       fusion.prepared[i] = constant[i] && node.operation != nullptr;
     }

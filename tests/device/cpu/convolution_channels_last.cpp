@@ -1,10 +1,14 @@
 #include "tenet/device/cpu/convolution_channels_last.hpp"
 
+#include <numeric>
+
 #include "../../support/convolutions.hpp"
+#include "../../support/image_order.hpp"
+#include "../../support/layout.hpp"
 #include "../../support/network.hpp"
 #include "../../support/same_training.hpp"
-#include "../../support/turned_device.hpp"
 #include "tenet/device/reference/conv2d.hpp"
+#include "tenet/exec/step_work.hpp"
 #include "tenet/tenet.hpp"
 
 namespace {
@@ -21,13 +25,12 @@ void check_passes() {
     CAPTURE(g.channels, g.height, g.width, g.out_channels, g.kernel_height, g.stride, g.padding, batch);
     const auto x = random_floats(batch * g.input_size(), 1), w = random_floats(g.weight_size(), 2),
                dy = random_floats(batch * g.result_size(), 3);
-    std::vector<float> turned_x(x.size()), turned_dy(dy.size());
-    turned::channels_last(x, g.channels, pixels, turned_x.data());
-    turned::channels_last(dy, g.out_channels, g.positions(), turned_dy.data());
+    const auto turned_x = image_order::channels_last(x, g.channels, pixels),
+               turned_dy = image_order::channels_last(dy, g.out_channels, g.positions());
     const auto in_order_of_types = [&](long channels, long positions, float* to, auto run) {
       std::vector<float> lying(static_cast<std::size_t>(batch * channels * positions));
       run(lying.data());
-      const auto standard = turned::channels_first(lying.data(), batch, channels, positions);
+      const auto standard = image_order::channels_first(lying.data(), batch, channels, positions);
       std::copy(standard.begin(), standard.end(), to);
     };
     const double forward = convolutions::relative_error(
@@ -65,9 +68,8 @@ void check_prepared() {
   for (const int batch : {1, 2, 9}) {
     CAPTURE(g.channels, g.height, g.out_channels, g.kernel_height, g.stride, batch);
     const auto x = random_floats(batch * g.input_size(), 1), w = random_floats(g.weight_size(), 2);
-    std::vector<float> turned_x(x.size()),
-        prepared(static_cast<std::size_t>(prepared_conv2d_weight(&pool(1), Known<g>{})));
-    turned::channels_last(x, g.channels, long{1} * g.height * g.width, turned_x.data());
+    const auto turned_x = image_order::channels_last(x, g.channels, long{1} * g.height * g.width);
+    std::vector<float> prepared(static_cast<std::size_t>(prepared_conv2d_weight(&pool(1), Known<g>{})));
     run_prepare_conv2d_weight(pool(1), Known<g>{}, w.data(), prepared.data());
     const double error = convolutions::relative_error(
         batch * g.result_size(),
@@ -84,7 +86,7 @@ void check_prepared() {
                                  lying.data()};
           run_prepared_conv2d(workers, ImagesChannelsLast{}, Known<g>{}, batch, turned_x.data(), nullptr,
                               prepared.data(), lying.data(), add_one);
-          const auto standard = turned::channels_first(lying.data(), batch, g.out_channels, g.positions());
+          const auto standard = image_order::channels_first(lying.data(), batch, g.out_channels, g.positions());
           std::copy(standard.begin(), standard.end(), to);
         });
     CHECK(error < 1e-5);
@@ -125,24 +127,11 @@ struct Flat {
 
 template <class Net, class Input>
 using StepOf = Program<TrainingProgram<Net, CrossEntropy, Sgd, Input, CpuKernels, UpdateAfterBackward>>;
-/// Stored images, those of them with their channels last, and copies that turn what kernels read or write.
-template <class Program>
-constexpr std::array<int, 3> images() {
-  std::array<int, 3> count{};
-  for (int i = 0; i < Program::graph.count; ++i) {
-    const auto& node = Program::graph.nodes[i];
-    if (node.operation == nullptr || !Program::fusion.stored[i] || !node.type->batched) continue;
-    if (!planes_of(*node.type).have_order()) continue;
-    ++count[0];
-    count[1] += Program::storage.channels_last[i];
-  }
-  count[2] = Program::plan.conversion_count;
-  return count;
-}
-constexpr auto wide = images<StepOf<Wide, Image<3, 20, 18>>>();
+using WideStep = StepOf<Wide, Image<3, 20, 18>>;
+constexpr auto wide = layout::images<WideStep>();
 static_assert(wide[0] > 10 && wide[1] == wide[0] - 1);  // all but what the mean's gradient is spread to
-static_assert(wide[2] == 3);                            // the caller's images; that gradient, for two convolutions
-constexpr auto few = images<StepOf<Mixed, Image<3, 12, 12>>>();
+static_assert(WideStep::plan.conversion_count == 3);    // the caller's images, and that gradient for two convolutions
+constexpr auto few = layout::images<StepOf<Mixed, Image<3, 12, 12>>>();
 static_assert(few[1] > 3 && few[1] < few[0]);
 
 template <class Net, class Input, class Expected, class... Policies>
@@ -175,4 +164,44 @@ TEST_CASE("networks whose images have their channels last train as on the refere
   check_training<Wide, Image<3, 20, 18>, Reference, UpdateInBackward>(2e-4f);
   check_training<Mixed, Image<3, 12, 12>, Reference>(2e-4f);
   check_training<Flat, Image<3, 16, 16>, Reference>(2e-4f);
+}
+
+TEST_CASE("line by line images have the order of their types", "[cpu][layout]") {
+  Trainer<Wide, CrossEntropy, Sgd, Image<3, 20, 18>, Cpu<0, 2>> trainer{{.learning_rate = 0.02f}, 3};
+  Imperative<Wide, Cpu<0, 2>> net(3);
+  const network::Samples<decltype(trainer)> samples(5);
+  const auto x = net.tensor<Image<3, 20, 18>>(samples.inputs.data(), 5);
+  const auto loss = cross_entropy(net(x), net.tensor<BatchedInt<>>(samples.targets.data(), 5));
+  const float value = loss.item();
+  net.backward(loss);
+  net.step(Sgd{.learning_rate = 0.02f});
+  CHECK(trainer.step(samples.inputs.data(), samples.targets.data(), 5).loss == Approx(value).epsilon(1e-5));
+  for (const std::string& name : trainer.weights().names()) {
+    if (name.ends_with("num_batches_tracked")) continue;  // counted elsewhere
+    const auto compiled = trainer.weights()[name], by_line = net.weights()[name];
+    REQUIRE(compiled.size() == by_line.size());
+    double worst = 0;
+    for (std::size_t i = 0; i < compiled.size(); ++i)
+      worst = std::fmax(worst, std::fabs(double{compiled[i]} - by_line[i]));
+    CAPTURE(name);
+    CHECK(worst < 1e-5);
+  }
+}
+
+TEST_CASE("a region apart from its kernel adds no arithmetic", "[cpu][layout]") {
+  using Turning = StepOf<Flat, Image<3, 16, 16>>;
+  using Plain =
+      Program<TrainingProgram<Flat, CrossEntropy, Sgd, Image<3, 16, 16>, ReferenceKernels, UpdateAfterBackward>>;
+  const auto flops = [](const std::vector<StepWork>& steps) {
+    return std::accumulate(steps.begin(), steps.end(), 0L,
+                           [](long sum, const StepWork& work) { return sum + work.flops.at(8); });
+  };
+  int apart = 0;
+  for (int s = 0; s < Turning::lowered.used.steps; ++s) {
+    const auto& step = Turning::lowered.steps[s];
+    apart += step.kind == Kind::element && !is_copy(Turning::lowered, step) &&
+             Turning::graph.nodes[Turning::order.head[step.number]].operation->kind == Kind::kernel;
+  }
+  CHECK(apart > 0);
+  CHECK(flops(work_of_steps<Turning>()) == flops(work_of_steps<Plain>()));
 }

@@ -1,7 +1,7 @@
 #include "tenet/device/cpu/pool2d_channels_last.hpp"
 
 #include "../../support/convolutions.hpp"
-#include "../../support/turned_device.hpp"
+#include "../../support/image_order.hpp"
 #include "../agreement.hpp"
 #include "tenet/device/reference/pool2d.hpp"
 
@@ -12,13 +12,6 @@ using tenet::ImagesChannelsLast, tenet::Known, tenet::Pool2dGeometry;
 struct Operands {
   const float *x, *y, *dy;
 };
-
-/// Images as they lie on the reference device or, with their channels last, on this one.
-std::vector<float> turned_from(const std::vector<float>& images, long channels, long positions) {
-  std::vector<float> result(images.size());
-  turned::channels_last(images, channels, positions, result.data());
-  return result;
-}
 
 template <Pool2dGeometry g>
 void check_pooling() {
@@ -32,8 +25,9 @@ void check_pooling() {
     tenet::reference::Serial serial;
     run_max_pool2d(serial, g, batch, x.data(), y.data());
     const Operands given{x.data(), y.data(), dy.data()};
-    const auto x_last = turned_from(x, g.channels, inputs), y_last = turned_from(y, g.channels, results),
-               dy_last = turned_from(dy, g.channels, results);
+    const auto x_last = image_order::channels_last(x, g.channels, inputs),
+               y_last = image_order::channels_last(y, g.channels, results),
+               dy_last = image_order::channels_last(dy, g.channels, results);
     const Operands turned{x_last.data(), y_last.data(), dy_last.data()};
     // run(executor, operands, to, epilogue, order…), whose result has so many positions a channel.
     const auto check = [&](long positions, double tolerance, auto run) {
@@ -44,7 +38,7 @@ void check_pooling() {
         } else {
           std::vector<float> lying(static_cast<std::size_t>(size));
           run(executor, turned, lying.data(), tenet::Epilogue{}, ImagesChannelsLast{});
-          const auto standard = turned::channels_first(lying.data(), batch, g.channels, positions);
+          const auto standard = image_order::channels_first(lying.data(), batch, g.channels, positions);
           std::copy(standard.begin(), standard.end(), to);
         }
       });

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "../../support/turned_device.hpp"
+#include "../../support/image_order.hpp"
 #include "../agreement.hpp"
 #include "tenet/device/reference/conv2d.hpp"
 
@@ -19,13 +19,13 @@ void check_prepared(const Conv2dGeometry& g, int batch, bool channels_last) {
   reference::Serial serial;
   run_conv2d(serial, g, batch, input.data(), weight.data(), expected.data());
   if (channels_last) {
-    turned::channels_last(std::vector(input), g.channels, long{1} * g.height * g.width, input.data());
-    turned::channels_last(std::vector(expected), g.out_channels, g.positions(), expected.data());
+    input = image_order::channels_last(input, g.channels, long{1} * g.height * g.width);
+    expected = image_order::channels_last(expected, g.out_channels, g.positions());
   }
   for (const int threads : {1, 2, 3}) {
     cpu::Workers workers(threads);
-    std::vector<float> prepared(static_cast<std::size_t>(cpu::prepared_patches_weight(g)), 9.0f);
-    cpu::run_prepare_patches_weight(workers, g, weight.data(), prepared.data());
+    std::vector<float> prepared(static_cast<std::size_t>(cpu::packed_weights(g)), 9.0f);
+    cpu::run_pack_weights(workers, g, weight.data(), prepared.data());
     std::vector<float> found(expected.size());
     const Epilogue doubled{[](const void* state, long from, long to) {
                              float* const all = static_cast<float*>(const_cast<void*>(state));
@@ -62,13 +62,4 @@ TEST_CASE("convolutions with prepared weights agree with the reference", "[cpu][
   check_prepared({16, 28, 28, 64, 3, 3, 2, 1}, 33);
   check_prepared({130, 4, 4, 130, 3, 3, 1, 1}, 5);
   check_prepared({64, 14, 14, 40, 3, 3, 2, 1}, 17);  // more patches than the second-level cache holds
-}
-
-TEST_CASE("prepared weights are filled up to whole vectors with zeros", "[cpu][prepared_patches]") {
-  const Conv2dGeometry g{2, 5, 5, 2 * vector_width + 3, 3, 3, 1, 1};
-  const std::vector<float> weight(static_cast<std::size_t>(g.weight_size()), 1.0f);
-  std::vector<float> prepared(static_cast<std::size_t>(cpu::prepared_patches_weight(g)), 9.0f);
-  cpu::run_prepare_patches_weight(pool(1), g, weight.data(), prepared.data());
-  CHECK(std::count(prepared.begin(), prepared.end(), 1.0f) == g.weight_size());
-  CHECK(std::count(prepared.begin(), prepared.end(), 0.0f) == (vector_width - 3) * g.taps());
 }

@@ -1,7 +1,7 @@
 #include "tenet/device/cpu/winograd.hpp"
 
 #include "../../support/convolutions.hpp"
-#include "../../support/turned_device.hpp"
+#include "../../support/image_order.hpp"
 #include "tenet/device/cpu/prepared_patches.hpp"
 #include "tenet/device/reference/conv2d.hpp"
 
@@ -42,8 +42,8 @@ TEST_CASE("Winograd convolutions agree with the reference", "[cpu][winograd]") {
 TEST_CASE("Winograd convolutions transform packed weights where they use them", "[cpu][winograd]") {
   auto check = [](const Conv2dGeometry& g, int batch) {
     const auto input = random_floats(batch * g.input_size(), 1), weight = random_floats(g.weight_size(), 2);
-    std::vector<float> packed(static_cast<std::size_t>(tenet::cpu::prepared_patches_weight(g)));
-    tenet::cpu::run_prepare_patches_weight(pool(1), g, weight.data(), packed.data());
+    std::vector<float> packed(static_cast<std::size_t>(tenet::cpu::packed_weights(g)));
+    tenet::cpu::run_pack_weights(pool(1), g, weight.data(), packed.data());
     const double error = convolutions::relative_error(
         batch * g.result_size(),
         [&](auto& executor, float* to) { run_conv2d(executor, g, batch, input.data(), weight.data(), to); },
@@ -104,16 +104,15 @@ TEST_CASE("Winograd convolutions of images with channels last give the same bits
   convolutions::for_each(shapes, {1, 3, 33}, [](const Conv2dGeometry& g, int batch) {
     REQUIRE(tenet::cpu::winograd_takes_channels_last(g));
     const auto input = random_floats(batch * g.input_size(), 1), weight = random_floats(g.weight_size(), 2);
-    std::vector<float> turned_input(input.size()),
-        packed(static_cast<std::size_t>(tenet::cpu::prepared_patches_weight(g)));
-    turned::channels_last(input, g.channels, long{1} * g.height * g.width, turned_input.data());
-    tenet::cpu::run_prepare_patches_weight(pool(1), g, weight.data(), packed.data());
+    const auto turned_input = image_order::channels_last(input, g.channels, long{1} * g.height * g.width);
+    std::vector<float> packed(static_cast<std::size_t>(tenet::cpu::packed_weights(g)));
+    tenet::cpu::run_pack_weights(pool(1), g, weight.data(), packed.data());
     const auto transformed = transformed_weights(pool(1), g, weight.data(), false);
     const auto check = [&](auto run) {  // (workers, input, to, epilogue, channels_last)
       std::vector<float> expected(static_cast<std::size_t>(batch * g.result_size())), found(expected.size());
       run(pool(2), input.data(), expected.data(), tenet::Epilogue{}, false);
       run(pool(3), turned_input.data(), found.data(), tenet::Epilogue{}, true);
-      CHECK(turned::channels_first(found.data(), batch, g.out_channels, g.positions()) == expected);
+      CHECK(image_order::channels_first(found.data(), batch, g.out_channels, g.positions()) == expected);
       convolutions::check_epilogue(batch * g.result_size(), [&](Workers& workers, float* to, tenet::Epilogue epilogue) {
         run(workers, turned_input.data(), to, epilogue, true);
       });

@@ -1,7 +1,7 @@
 #include "tenet/device/cpu/winograd_weight_gradient.hpp"
 
 #include "../../support/convolutions.hpp"
-#include "../../support/turned_device.hpp"
+#include "../../support/image_order.hpp"
 #include "tenet/device/reference/conv2d.hpp"
 
 namespace {
@@ -51,9 +51,8 @@ TEST_CASE("Winograd gradients by the weight of images with channels last have th
                                        {256, 5, 5, 192, 3, 3, 1, 1}};
   convolutions::for_each(shapes, {1, 3, 33}, [](const Conv2dGeometry& g, int batch) {
     const auto input = random_floats(batch * g.input_size(), 1), upstream = random_floats(batch * g.result_size(), 2);
-    std::vector<float> turned_input(input.size()), turned_upstream(upstream.size());
-    turned::channels_last(input, g.channels, long{1} * g.height * g.width, turned_input.data());
-    turned::channels_last(upstream, g.out_channels, g.positions(), turned_upstream.data());
+    const auto turned_input = image_order::channels_last(input, g.channels, long{1} * g.height * g.width),
+               turned_upstream = image_order::channels_last(upstream, g.out_channels, g.positions());
     std::vector<float> expected(static_cast<std::size_t>(g.weight_size())), found(expected.size());
     run(pool(2), g, batch, input.data(), upstream.data(), expected.data());
     run(pool(3), g, batch, turned_input.data(), turned_upstream.data(), found.data(), true);

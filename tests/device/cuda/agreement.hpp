@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "../../support/image_order.hpp"
 #include "../random_numbers.hpp"
 #include "fibers.hpp"
 #include "tenet/core/bfloat16.hpp"
@@ -14,16 +15,6 @@
 #include "tenet/device/epilogue.hpp"
 #include "tenet/device/own_memory.hpp"
 #include "tenet/device/reference/serial.hpp"
-
-/// Matrices [channels, positions] turned to [positions, channels].
-inline std::vector<float> channels_last(const std::vector<float>& from, long channels, long positions) {
-  std::vector<float> to(from.size());
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    const long all = static_cast<long>(i), matrix = all / (channels * positions), c = all / positions % channels;
-    to[static_cast<std::size_t>((matrix * positions + all % positions) * channels + c)] = from[i];
-  }
-  return to;
-}
 
 struct Widened {
   const tenet::bfloat16* from;

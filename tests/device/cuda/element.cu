@@ -161,7 +161,7 @@ TEST_CASE("a region on a GPU turns images", "[cuda][element]") {
     CAPTURE(images, channels, positions);
     const auto numbers = random_floats(images * channels * positions, 1);
     const long size = static_cast<long>(numbers.size());
-    const auto turned = channels_last(numbers, channels, positions);
+    const auto turned = image_order::channels_last(numbers, channels, positions);
     for (const bool back : {false, true})
       check_agreement(size, 0, [&]<class Place>(Place& place, float* to) {
         if constexpr (Place::is_reference) {

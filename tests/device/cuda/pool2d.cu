@@ -24,7 +24,7 @@ void check_pooling(const Pool2dGeometry& g, int batch, const std::vector<float>&
         std::copy(result.begin(), result.end(), to);
       } else {
         const auto turned = [&](const std::vector<float>& numbers, long of) {
-          return place.keep(channels_last(numbers, g.channels, of));
+          return place.keep(image_order::channels_last(numbers, g.channels, of));
         };
         run(place, turned, to, tenet::ChannelsLast{});
       }

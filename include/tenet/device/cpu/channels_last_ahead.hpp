@@ -35,7 +35,7 @@ struct FactorsAhead {
 
   /// The most pixels and positions of a sample.
   static constexpr long most_runs(const Conv2dGeometry& g, long lines) {
-    return ((lines - 1) * g.stride + g.kernel_height) * g.width + lines * g.out_width();
+    return g.lines_met(lines) * g.width + lines * g.out_width();
   }
 
   /// Lists `channels` channels from `input` on, and `columns` result channels from `gradient` on, in `room`, for as

@@ -34,15 +34,10 @@ constexpr GridCut patch_cut(const Conv2dGeometry& g, long batch) {
 /// Floats of a padded line of the image.
 constexpr long padded_line(const Conv2dGeometry& g) { return long{1} * (g.width + 2 * g.padding) * g.channels; }
 
-/// Lines of the image that `result_lines` lines of results meet.
-constexpr long lines_met(const Conv2dGeometry& g, long result_lines) {
-  return (result_lines - 1) * g.stride + g.kernel_height;
-}
-
 /// Floats of the patches of some lines, and of the padded lines that they are laid from, with room for whole vectors
 /// behind each.
 constexpr long patch_floats(const Conv2dGeometry& g, long lines) {
-  return lines * g.out_width() * g.taps() + lines_met(g, lines) * padded_line(g) + 2 * vector_width;
+  return lines * g.out_width() * g.taps() + g.lines_met(lines) * padded_line(g) + 2 * vector_width;
 }
 
 /// The patches of one line of results, whose padded lines begin at `from`, by pieces of `width` floats: what these
@@ -67,7 +62,7 @@ template <int width>
 [[gnu::noinline]] inline void lay_channels_last_patches(const Conv2dGeometry& g, long line0, long line1,
                                                         const float* image, long first_line, float* to) {
   const long line = padded_line(g), width = long{1} * g.width * g.channels;
-  const long count = lines_met(g, line1 - line0);
+  const long count = g.lines_met(line1 - line0);
   float* const padded = to + (line1 - line0) * g.out_width() * g.taps() + vector_width;
   for (long i = 0; i < count; ++i) {
     const long y = i + line0 * g.stride - g.padding;

@@ -137,7 +137,7 @@ struct PositionScratch {
     terms = round_up(positions * static_cast<long>(sizeof(PositionTerm) / sizeof(float)), vector_width);
     right = positions * columns;
     const long staged_channels = sums_patches(g) ? g.channels : channels;
-    const long pixels = PositionChunk::samples_of(g) * lines_met(g, lines) * g.width;
+    const long pixels = PositionChunk::samples_of(g) * g.lines_met(lines) * g.width;
     staged = in_pairs ? round_up(pixels * staged_channels, vector_width) : 0;
     patches = sums_patches(g) ? round_up(PositionChunk::samples_of(g) * patch_floats(g, lines), vector_width) : 0;
     ahead = round_up((in_pairs ? 2 : 1) * PositionChunk::samples_of(g) * FactorsAhead::most_runs(g, lines) * 2,
@@ -210,7 +210,7 @@ struct PairedImages {
   /// Stages the pixels that any tap meets, [lines, width, channels].
   ChunkFactors left(const PositionChunk& chunk, const ChannelRange& range, float* room) const {
     const long first = chunk.line0 * g.stride - g.padding, first_line = first > 0 ? first : 0;
-    const long end_line = smaller(first + lines_met(g, chunk.line1 - chunk.line0), g.height);
+    const long end_line = smaller(first + g.lines_met(chunk.line1 - chunk.line0), g.height);
     const long channels = range.channel1 - range.channel0, line = g.width * channels;
     const long sample = end_line > first_line ? (end_line - first_line) * line : 0;
     const bool whole = channels == g.channels && g.kernel_width >= g.stride;

@@ -7,7 +7,7 @@
 #include "tenet/device/cpu/channels_last_pairs.hpp"
 #include "tenet/device/cpu/channels_last_patches.hpp"
 #include "tenet/device/cpu/channels_last_rows.hpp"
-#include "tenet/device/cpu/channels_last_weights.hpp"
+#include "tenet/device/cpu/weight_panels.hpp"
 #include "tenet/device/cpu/workers.hpp"
 #include "tenet/device/epilogue.hpp"
 
@@ -27,15 +27,19 @@ inline GridProduct forward_product(const Conv2dGeometry& g, const float* input, 
           result, g.result_size(), result_line, g.out_channels, g.out_width()};
 }
 
-/// Floats of packed weights, and of a pixel of zeros.
-constexpr long forward_workspace(const Conv2dGeometry& g) { return forward_panels(g) + g.channels; }
+/// Floats of packed weights, and of a pixel of zeros, which is read outside of the image.
+constexpr long forward_weights(const Conv2dGeometry& g) { return packed_weights(g) + g.channels; }
+inline void pack_forward_weights(Workers& workers, const Conv2dGeometry& g, const float* weight, float* to) {
+  run_pack_weights(workers, g, weight, to);
+  fill_floats(to + packed_weights(g), 0, g.channels);
+}
 
-/// The results' lines of a task, from the weights of `forward_workspace`; `scratch`: room for the runs of a tile.
+/// The results' lines of a task, from the weights of `forward_weights`; `scratch`: room for the runs of a tile.
 template <class Factor>
 void convolve_lines(const Conv2dGeometry& g, const GridTask& task, const float* input, const float* weights,
                     float* result, float* scratch) {
   const PanelCut panels(g.out_channels);
-  const GridProduct product = forward_product(g, input, weights + forward_panels(g), result);
+  const GridProduct product = forward_product(g, input, weights + packed_weights(g), result);
   for (long panel = task.panel0; panel < task.panel1; ++panel) {
     const long first = panels.first(panel), width = panels.width(panel);
     multiply_grid<Factor>(product, task.lines(),
@@ -59,7 +63,7 @@ void convolve_patches(const Conv2dGeometry& g, const GridTask& task, const float
   }
 }
 
-/// The convolution with the weights of `forward_workspace`.
+/// The convolution with the weights of `forward_weights`.
 template <class Factor>
 void convolve_channels_last(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
                             const float* weights, float* result, Epilogue epilogue) {
@@ -113,9 +117,9 @@ constexpr long scratch_conv2d_channels_last(const Workers*, const Conv2dGeometry
 /// Floats of workspace for `run_conv2d_channels_last` of such numbers.
 template <class Number>
 constexpr long workspace_conv2d_channels_last(const Conv2dGeometry& g) {
-  if (std::is_same_v<Number, float>) return detail::forward_workspace(g);
+  if (std::is_same_v<Number, float>) return detail::forward_weights(g);
   const Conv2dGeometry pairs = detail::of_pairs(g);
-  return detail::forward_workspace(pairs) + pairs.weight_size();
+  return detail::forward_weights(pairs) + pairs.weight_size();
 }
 
 /// result[n, i, j, o] = the sum over c, u, v of weight[o, c, u, v] * input[n, i * stride + u - padding, j * stride + v
@@ -127,7 +131,6 @@ inline void run_conv2d_channels_last(Workers& workers, const Conv2dGeometry& g, 
   workers.reserve_scratch(scratch_conv2d_channels_last(&workers, g));
   float* const weights = workers.workspace(workspace_conv2d_channels_last<float>(g));
   pack_forward_weights(workers, g, weight, weights);
-  fill_floats(weights + forward_panels(g), 0, g.channels);
   convolve_channels_last<float>(workers, g, batch, input, weights, result, epilogue);
 }
 
@@ -139,9 +142,8 @@ inline void run_conv2d_channels_last(Workers& workers, const Conv2dGeometry& geo
   const Conv2dGeometry g = of_pairs(geometry);
   workers.reserve_scratch(scratch_conv2d_channels_last(&workers, g));
   float* const weights = workers.workspace(workspace_conv2d_channels_last<bfloat16>(geometry));
-  const float* const pairs = paired_channels(workers, geometry, weight, weights + forward_workspace(g));
+  const float* const pairs = paired_channels(workers, geometry, weight, weights + forward_weights(g));
   pack_forward_weights(workers, g, pairs, weights);
-  fill_floats(weights + forward_panels(g), 0, g.channels);
   convolve_channels_last<bfloat16>(workers, g, batch, reinterpret_cast<const float*>(input), weights, result, epilogue);
 }
 

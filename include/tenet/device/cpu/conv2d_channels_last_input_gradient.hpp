@@ -6,7 +6,7 @@
 #include "tenet/core/geometry.hpp"
 #include "tenet/device/cpu/channels_last_pairs.hpp"
 #include "tenet/device/cpu/channels_last_rows.hpp"
-#include "tenet/device/cpu/channels_last_weights.hpp"
+#include "tenet/device/cpu/weight_panels.hpp"
 #include "tenet/device/cpu/workers.hpp"
 #include "tenet/device/epilogue.hpp"
 

@@ -5,8 +5,8 @@
 #include "tenet/core/bfloat16.hpp"
 #include "tenet/core/geometry.hpp"
 #include "tenet/device/cpu/channels_last_positions.hpp"
-#include "tenet/device/cpu/channels_last_weights.hpp"
 #include "tenet/device/cpu/conv2d_weight_gradient.hpp"
+#include "tenet/device/cpu/weight_panels.hpp"
 #include "tenet/device/cpu/workers.hpp"
 
 /// The gradient of a convolution by its weight, images with their channels last: for each tap the product [channels,

@@ -21,6 +21,10 @@ template <ConvolvingWorkers Executor>
 constexpr bool winograd_channels_last(const Conv2dGeometry& g) {
   return convolution_kernel<Executor>(g) == ConvolutionKernel::winograd && winograd_takes_channels_last(g);
 }
+template <ConvolvingWorkers Executor>
+constexpr bool winograd_serves(const Conv2dGeometry& g, long batch) {
+  return winograd_channels_last<Executor>(g) && batch_pays<Executor>(g, batch);
+}
 /// In mixed precision: where the direct form serves, whose factors may be bfloat16. Winograd's sums of inputs would be
 /// rounded.
 template <ConvolvingWorkers Executor>
@@ -55,20 +59,17 @@ constexpr long scratch_conv2d_weight_gradient(const Executor* workers, ImagesCha
 
 template <ConvolvingWorkers Executor, Conv2dGeometry g, class Number>
 long workspace_conv2d(const Executor*, ImagesChannelsLast, Known<g>, Number, long batch) {
-  if (winograd_channels_last<Executor>(g) && batch_pays<Executor>(g, static_cast<int>(batch)))
-    return detail::workspace_winograd_from(g, batch);
+  if (winograd_serves<Executor>(g, batch)) return detail::workspace_winograd_from(g, batch);
   return batch > 0 ? workspace_conv2d_channels_last<Number>(g) : 0;
 }
 template <ConvolvingWorkers Executor, Conv2dGeometry g, class Number>
 long workspace_conv2d_input_gradient(const Executor*, ImagesChannelsLast, Known<g>, Number, long batch) {
-  if (winograd_channels_last<Executor>(g) && batch_pays<Executor>(g, static_cast<int>(batch)))
-    return detail::workspace_winograd_from(exchanged(g), batch);
+  if (winograd_serves<Executor>(g, batch)) return detail::workspace_winograd_from(exchanged(g), batch);
   return batch > 0 ? workspace_conv2d_input_gradient_channels_last<Number>(g) : 0;
 }
 template <ConvolvingWorkers Executor, Conv2dGeometry g, class Number>
 long workspace_conv2d_weight_gradient(const Executor*, ImagesChannelsLast, Known<g>, Number, long batch) {
-  if (winograd_channels_last<Executor>(g) && batch_pays<Executor>(g, static_cast<int>(batch)))
-    return workspace_winograd_weight_gradient(g, batch);
+  if (winograd_serves<Executor>(g, batch)) return workspace_winograd_weight_gradient(g, batch);
   return workspace_conv2d_weight_gradient_channels_last<Number>(g, batch);
 }
 

@@ -160,19 +160,30 @@ inline void run_pool2d(Workers& workers, const Pool2dGeometry& g, int batch, con
 
 constexpr float mean_scale(const Pool2dGeometry& g) { return 1.0f / static_cast<float>(g.kernel * g.kernel); }
 
+/// The part of the window (i, j) that lies in the image: rows [y0, y1), columns [x0, x1).
+struct PoolWindow {
+  int y0, y1, x0, x1;
+
+  PoolWindow(const Pool2dGeometry& g, int i, int j) {
+    const int top = i * g.stride - g.padding, left = j * g.stride - g.padding;
+    y0 = top > 0 ? top : 0, y1 = top + g.kernel < g.height ? top + g.kernel : g.height;
+    x0 = left > 0 ? left : 0, x1 = left + g.kernel < g.width ? left + g.kernel : g.width;
+  }
+  /// Calls at(index) for the pixels of the window in row-major order; pixels are `pixel` floats apart.
+  template <class At>
+  [[gnu::always_inline]] void for_each(const Pool2dGeometry& g, long pixel, const At& at) const {
+    for (int y = y0; y < y1; ++y)
+      for (int x = x0; x < x1; ++x) at((long{y} * g.width + x) * pixel);
+  }
+};
+
 /// The gradient of one plane by the mean: every element gets its share of each window that it lies in.
 inline void spread_plane(const Pool2dGeometry& g, const float* from, float scale, float* to) {
   fill_floats(to, 0, long{1} * g.height * g.width);
   for (int i = 0; i < g.out_height(); ++i) {
-    const int top = i * g.stride - g.padding;
-    const int y0 = top > 0 ? top : 0, y1 = top + g.kernel < g.height ? top + g.kernel : g.height;
     for (int j = 0; j < g.out_width(); ++j) {
-      const int left = j * g.stride - g.padding;
-      const int x0 = left > 0 ? left : 0, x1 = left + g.kernel < g.width ? left + g.kernel : g.width;
       const float share = *from++ * scale;
-      for (int u = y0; u < y1; ++u) {
-        for (int v = x0; v < x1; ++v) to[long{u} * g.width + v] += share;
-      }
+      PoolWindow(g, i, j).for_each(g, 1, [&](long at) { to[at] += share; });
     }
   }
 }
@@ -224,21 +235,14 @@ inline void run_max_pool2d_gradient(Workers& workers, const Pool2dGeometry& g, i
       float* gradient = dx + p * size;
       long r = p * height * width;
       for (int i = 0; i < height; ++i) {
-        const int top = i * g.stride - g.padding;
-        const int y0 = top > 0 ? top : 0, y1 = top + g.kernel < g.height ? top + g.kernel : g.height;
         for (int j = 0; j < width; ++j, ++r) {
-          const int left = j * g.stride - g.padding;
-          const int x0 = left > 0 ? left : 0, x1 = left + g.kernel < g.width ? left + g.kernel : g.width;
           const bool nan = y[r] != y[r];
           float rest = dy[r];  // without branches on the data: which element wins is unpredictable
-          for (int u = y0; u < y1; ++u) {
-            for (int v = x0; v < x1; ++v) {
-              const long at = long{u} * g.width + v;
-              const bool wins = (plane[at] == y[r]) | (nan & (plane[at] != plane[at]));
-              gradient[at] += wins ? rest : 0.0f;
-              rest = wins ? 0.0f : rest;
-            }
-          }
+          detail::PoolWindow(g, i, j).for_each(g, 1, [&](long at) {
+            const bool wins = (plane[at] == y[r]) | (nan & (plane[at] != plane[at]));
+            gradient[at] += wins ? rest : 0.0f;
+            rest = wins ? 0.0f : rest;
+          });
         }
       }
     }

@@ -15,23 +15,6 @@ concept PoolsChannelsLast = std::is_base_of_v<Workers, Executor> && pools_channe
 
 namespace detail {
 
-/// The part of the window (i, j) that lies in the image: rows [y0, y1), columns [x0, x1).
-struct PoolWindow {
-  int y0, y1, x0, x1;
-
-  PoolWindow(const Pool2dGeometry& g, int i, int j) {
-    const int top = i * g.stride - g.padding, left = j * g.stride - g.padding;
-    y0 = top > 0 ? top : 0, y1 = top + g.kernel < g.height ? top + g.kernel : g.height;
-    x0 = left > 0 ? left : 0, x1 = left + g.kernel < g.width ? left + g.kernel : g.width;
-  }
-  /// Calls at(pixel) for the pixels of the window in row-major order.
-  template <class At>
-  [[gnu::always_inline]] void for_each(const Pool2dGeometry& g, const At& at) const {
-    for (int y = y0; y < y1; ++y)
-      for (int x = x0; x < x1; ++x) at((long{y} * g.width + x) * g.channels);
-  }
-};
-
 /// y = what `Operation` makes of each window, times `scale`. A task is some rows of results.
 template <class Operation>
 void pool_channels_last(Workers& workers, const Pool2dGeometry& g, int batch, const float* images, float scale,
@@ -45,7 +28,8 @@ void pool_channels_last(Workers& workers, const Pool2dGeometry& g, int batch, co
         const PoolWindow window(g, static_cast<int>(r % height), j);
         for (long c = 0; c < g.channels; c += vector_width) {
           Vector value = broadcast<Vector>(Operation::start);
-          window.for_each(g, [&](long pixel) { value = Operation::combine(value, load(image + pixel + c)); });
+          window.for_each(g, g.channels,
+                          [&](long pixel) { value = Operation::combine(value, load(image + pixel + c)); });
           store(to + c, value * scale);
         }
       }
@@ -54,7 +38,8 @@ void pool_channels_last(Workers& workers, const Pool2dGeometry& g, int batch, co
   });
 }
 
-/// Calls add(window, pixel of the result) for the windows of each sample, whose gradient is zero before: windows may
+/// Calls add(window, at, from, to) for the windows of each sample and each vector of channels: `at` is the sample's
+/// first pixel in the image, `to` the same in its gradient, zero before; `from` the window in the result. Windows may
 /// overlap, so a task is a sample.
 template <class Add>
 void spread_channels_last(Workers& workers, const Pool2dGeometry& g, int batch, float* gradients, Epilogue epilogue,
@@ -65,9 +50,10 @@ void spread_channels_last(Workers& workers, const Pool2dGeometry& g, int batch, 
     fill_floats(gradient, 0, size);
     long pixel = n * g.result_size();
     for (int i = 0; i < g.out_height(); ++i)
-      for (int j = 0; j < g.out_width(); ++j, pixel += g.channels)
-        for (long c = 0; c < g.channels; c += vector_width)
-          add(PoolWindow(g, i, j), n * size + c, pixel + c, gradient + c);
+      for (int j = 0; j < g.out_width(); ++j, pixel += g.channels) {
+        const PoolWindow window(g, i, j);
+        for (long c = 0; c < g.channels; c += vector_width) add(window, n * size + c, pixel + c, gradient + c);
+      }
     epilogue(n * size, (n + 1) * size);
   });
 }
@@ -96,7 +82,7 @@ void run_avg_pool2d_gradient(Executor& workers, ImagesChannelsLast, Known<g>, in
   const float scale = mean_scale(g);
   spread_channels_last(workers, g, batch, dx, epilogue, [&](const PoolWindow& window, long, long from, float* to) {
     const Vector share = load(dy + from) * scale;
-    window.for_each(g, [&](long pixel) { store(to + pixel, load(to + pixel) + share); });
+    window.for_each(g, g.channels, [&](long pixel) { store(to + pixel, load(to + pixel) + share); });
   });
 }
 
@@ -107,7 +93,7 @@ inline void run_max_pool2d_gradient(Workers& workers, ImagesChannelsLast, const 
   spread_channels_last(workers, g, batch, dx, epilogue, [&](const PoolWindow& window, long at, long from, float* to) {
     const Vector largest = load(y + from);
     Vector rest = load(dy + from);  // of the lanes whose first largest element was not met yet
-    window.for_each(g, [&](long pixel) {
+    window.for_each(g, g.channels, [&](long pixel) {
       const Vector value = load(x + at + pixel);
       const VectorMask wins = (value == largest) | ((largest != largest) & (value != value));
       store(to + pixel, load(to + pixel) + select(wins, rest, zero_lanes()));

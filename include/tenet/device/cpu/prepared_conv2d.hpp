@@ -21,22 +21,25 @@ constexpr bool prepared_by_patches(const Conv2dGeometry& g, long batch) { return
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 constexpr long prepared_conv2d_weight(const Executor*, Known<g>) {
   if (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels || g.taps() < 64) return 0;
-  return takes_channels_last<Executor>(g) ? detail::forward_workspace(g) : prepared_patches_weight(g);
+  return takes_channels_last<Executor>(g) ? detail::forward_weights(g) : packed_weights(g);
 }
 
 /// Prepares weights [out_channels, channels, kernel_height, kernel_width].
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 void run_prepare_conv2d_weight(Executor& workers, Known<g>, const float* weight, float* prepared) {
-  run_prepare_patches_weight(workers, g, weight, prepared);
-  if (takes_channels_last<Executor>(g)) detail::fill_floats(prepared + prepared_patches_weight(g), 0, g.channels);
+  if constexpr (takes_channels_last<Executor>(g))
+    detail::pack_forward_weights(workers, g, weight, prepared);
+  else
+    run_pack_weights(workers, g, weight, prepared);
 }
 
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 constexpr long scratch_prepared_conv2d(const Executor* workers, Known<g>) {
-  const long patches = scratch_prepared_patches(workers, g),
-             winograd =
-                 convolution_kernel<Executor>(g) == ConvolutionKernel::winograd ? scratch_winograd(workers, g) : 0;
-  return patches > winograd ? patches : winograd;
+  constexpr bool winograd = convolution_kernel<Executor>(g) == ConvolutionKernel::winograd,
+                 rows = takes_channels_last<Executor>(g);
+  return detail::larger(
+      scratch_prepared_patches(workers, g),
+      detail::larger(winograd ? scratch_winograd(workers, g) : 0, rows ? scratch_conv2d_channels_last(workers, g) : 0));
 }
 
 /// Floats of workspace for a batch.

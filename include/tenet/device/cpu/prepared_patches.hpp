@@ -2,7 +2,7 @@
 
 #include <cstring>
 #include <tenet/core/geometry.hpp>
-#include <tenet/device/cpu/product.hpp>
+#include <tenet/device/cpu/weight_panels.hpp>
 #include <tenet/device/cpu/workers.hpp>
 #include <tenet/device/epilogue.hpp>
 
@@ -37,12 +37,9 @@ struct PatchRows {
   constexpr long floats(const Conv2dGeometry& g) const { return group * g.positions() * row_floats; }
 };
 
-/// Rows of the padded image that `rows_per_part` rows of results read, channels last.
-constexpr long staged_rows(const Conv2dGeometry& g, long result_rows) {
-  return (result_rows - 1) * g.stride + g.kernel_height;
-}
+/// Floats of the rows of the padded image that `result_rows` rows of results read, channels last.
 constexpr long staged_floats(const Conv2dGeometry& g, long result_rows) {
-  return staged_rows(g, result_rows) * (g.width + 2 * g.padding) * g.channels;
+  return g.lines_met(result_rows) * (g.width + 2 * g.padding) * g.channels;
 }
 
 /// Lays out the patches of the rows of results [y0, y1) of one sample: `image` is that sample, `to` the patch of its
@@ -50,7 +47,7 @@ constexpr long staged_floats(const Conv2dGeometry& g, long result_rows) {
 inline void lay_patches(const Conv2dGeometry& g, bool channels_last, long y0, long y1, const float* image,
                         float* staged, float* to, long row_floats) {
   const long staged_width = g.width + 2 * g.padding, line = staged_width * g.channels;
-  const long top = y0 * g.stride - g.padding, count = staged_rows(g, y1 - y0);
+  const long top = y0 * g.stride - g.padding, count = g.lines_met(y1 - y0);
   const long from = top > 0 ? top : 0, until = smaller(top + count, g.height);
   if (g.padding > 0) std::memset(staged, 0, sizeof(float) * static_cast<std::size_t>(count * line));
   for (long y = from; y < until; ++y) {
@@ -74,29 +71,6 @@ inline void lay_patches(const Conv2dGeometry& g, bool channels_last, long y0, lo
 
 }  // namespace detail
 
-/// Floats of prepared weights for `run_conv2d_prepared_patches`.
-constexpr long prepared_patches_weight(const Conv2dGeometry& g) {
-  return g.taps() * detail::round_up(g.out_channels, vector_width);
-}
-
-/// Brings weights [out_channels, channels, kernel_height, kernel_width] into panels of result channels as wide as a
-/// tile, filled up to whole vectors: [taps][width], the taps in the order ky, kx, channel.
-inline void run_prepare_patches_weight(Workers& workers, const Conv2dGeometry& g, const float* weight, float* to) {
-  using namespace detail;
-  const PanelCut panels(g.out_channels);
-  const long area = long{1} * g.kernel_height * g.kernel_width;
-  auto task = [&](int panel, int) {
-    const long first = panels.first(panel), width = panels.width(panel);
-    float* const panel_to = to + first * g.taps();
-    const long present = smaller(width, g.out_channels - first);
-    if (present < width) fill_floats(panel_to, 0, width * g.taps());
-    for (long c = 0; c < g.channels; ++c)
-      transpose(weight + first * g.taps() + c * area, g.taps(), present, area, panel_to + c * width,
-                g.channels * width);
-  };
-  run_tasks(workers, panels.count, g.weight_size() < inline_elements, task);
-}
-
 /// Floats of scratch a worker for `run_conv2d_prepared_patches`.
 constexpr long scratch_prepared_patches(const Workers*, const Conv2dGeometry& g) {
   const long staged = detail::staged_floats(g, g.out_height()), sums = 64 * detail::wide_columns;
@@ -108,7 +82,7 @@ constexpr long scratch_prepared_patches(const Workers*, const Conv2dGeometry& g)
   return detail::PatchRows(g, batch).floats(g);
 }
 
-/// `run_conv2d` with weights from `run_prepare_patches_weight`, of images in either order.
+/// `run_conv2d` with weights from `run_pack_weights`, of images in either order.
 inline void run_conv2d_prepared_patches(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
                                         const float* prepared, float* result, Epilogue epilogue = {},
                                         bool channels_last = false) {

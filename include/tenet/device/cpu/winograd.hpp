@@ -95,7 +95,7 @@ inline void multiply_tiles(long terms, long width, long count, const float* from
   }
 }
 
-/// The same of weights that are packed as `run_prepare_patches_weight` does: `panel` are those to result channels
+/// The same of weights that are packed as `run_pack_weights` does: `panel` are those to result channels
 /// [first, first + width), [9, channels, width].
 inline void transform_packed_weights(const Conv2dGeometry& g, const float* panel, long width, long k0, long terms,
                                      float* to, long step) {
@@ -339,7 +339,7 @@ constexpr bool winograd_packed_at_once(const Conv2dGeometry& g, long batch) {
   return numbers >= 1 << 17 || (numbers >= 1 << 14 && batch * g.positions() <= 1024);
 }
 
-/// The same with weights packed by `run_prepare_patches_weight`: transformed where they are used, or, where there are
+/// The same with weights packed by `run_pack_weights`: transformed where they are used, or, where there are
 /// few or many tiles share them, into the workers' workspace before.
 inline void run_winograd_conv2d_packed(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
                                        const float* packed, float* result, Epilogue epilogue = {},

@@ -1,22 +1,30 @@
-#include "tenet/device/cpu/channels_last_weights.hpp"
+#include "tenet/device/cpu/weight_panels.hpp"
 
 #include "../../support/channels_last.hpp"
-#include "tenet/device/cpu/prepared_patches.hpp"
 
 using tenet::Conv2dGeometry;
 using namespace tenet::cpu;
 
-TEST_CASE("panels of result channels are those of prepared weights", "[cpu][channels_last_weights]") {
+TEST_CASE("panels of result channels hold each weight once, and zeros behind them", "[cpu][weight_panels]") {
   for (const Conv2dGeometry& g : channels_last::shapes) {
     const auto weight = random_floats(g.weight_size(), 1);
-    std::vector<float> prepared(static_cast<std::size_t>(prepared_patches_weight(g))), packed(prepared.size(), 7);
-    run_prepare_patches_weight(pool(1), g, weight.data(), prepared.data());
-    detail::pack_forward_weights(pool(2), g, weight.data(), packed.data());
-    CHECK(packed == prepared);
+    std::vector<float> packed(static_cast<std::size_t>(packed_weights(g)), 7), expected(packed.size());
+    run_pack_weights(pool(2), g, weight.data(), packed.data());
+    const detail::PanelCut panels(g.out_channels);
+    const long area = detail::kernel_area(g);
+    for (long panel = 0; panel < panels.count; ++panel) {
+      const long first = panels.first(panel), width = panels.width(panel);
+      for (long o = first; o < std::min<long>(first + width, g.out_channels); ++o)
+        for (long c = 0; c < g.channels; ++c)
+          for (long tap = 0; tap < area; ++tap)
+            expected[static_cast<std::size_t>(first * g.taps() + (tap * g.channels + c) * width + o - first)] =
+                weight[static_cast<std::size_t>((o * g.channels + c) * area + tap)];
+    }
+    CHECK(packed == expected);
   }
 }
 
-TEST_CASE("panels of the image's channels hold each weight once", "[cpu][channels_last_weights]") {
+TEST_CASE("panels of the image's channels hold each weight once", "[cpu][weight_panels]") {
   for (const Conv2dGeometry& g : channels_last::shapes) {
     const auto weight = random_floats(g.weight_size(), 1);
     std::vector<float> packed(static_cast<std::size_t>(detail::input_gradient_panels(g)), 7), expected(packed.size());

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <array>
+
+#include "tenet/graph/layout.hpp"
+
+namespace layout {
+
+/// Stored images, and those of them that lie with their channels last.
+template <class Program>
+constexpr std::array<int, 2> images() {
+  using tenet::planes_of;
+  std::array<int, 2> count{};
+  for (int i = 0; i < Program::graph.count; ++i) {
+    const auto& node = Program::graph.nodes[i];
+    if (node.operation == nullptr || !Program::fusion.stored[i] || !node.type->batched) continue;
+    if (!planes_of(*node.type).have_order()) continue;
+    ++count[0];
+    count[1] += Program::storage.channels_last[i];
+  }
+  return count;
+}
+
+}  // namespace layout
