@@ -5,9 +5,11 @@
 #include <cmath>
 #include <tenet/comm/collectives.hpp>
 #include <tenet/parallel/parameter_server.hpp>
+#include <tenet/parallel/resident_ranks.hpp>
 #include <tenet/parallel/sharded_optimizer.hpp>
 #include <tenet/tenet.hpp>
 
+#include "../support/far_device.hpp"
 #include "../support/message.hpp"
 #include "../support/training_ranks.hpp"
 
@@ -89,12 +91,12 @@ TEST_CASE("a message that does not come is named, and the transport of others go
 namespace {
 
 /// Trains with the policies on all ranks, and on one device with the samples of all.
-template <class... Policies>
+template <class Device, class... Policies>
 void check_training() {
   using Net = networks::WholeRows;
   using Input = Features<16>;
   using One = Trainer<Net, CrossEntropy, Sgd, Input, Reference>;
-  using Rank = Trainer<Net, CrossEntropy, Sgd, Input, Cpu<0, 1>, Distributed<Mpi>, BucketBytes<4096>, Policies...>;
+  using Rank = Trainer<Net, CrossEntropy, Sgd, Input, Device, Distributed<Mpi>, BucketBytes<4096>, Policies...>;
   constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
   const int n = environment->size(), rank = environment->rank();
   const auto count_of = [](int r) { return 2 + r % 3; };
@@ -128,12 +130,16 @@ void check_training() {
 
 }  // namespace
 
-TEST_CASE("training on ranks is training on one device with the samples of all", "[mpi]") { check_training<>(); }
+TEST_CASE("training on ranks is training on one device with the samples of all", "[mpi]") {
+  check_training<Cpu<0, 1>>();
+}
+
+TEST_CASE("the same on devices with memories of their own", "[mpi]") { check_training<far::Device>(); }
 
 TEST_CASE("the same with parameter servers, and with the optimizer's state in parts", "[mpi]") {
-  check_training<ParameterServer<Sharded>>();
-  check_training<ParameterServer<OnRank<0>>>();
-  check_training<ShardedOptimizer>();
+  check_training<Cpu<0, 1>, ParameterServer<Sharded>>();
+  check_training<Cpu<0, 1>, ParameterServer<OnRank<0>>>();
+  check_training<Cpu<0, 1>, ShardedOptimizer>();
 }
 
 TEST_CASE("Reproducible: the bits of one process, on any number of ranks", "[mpi]") {

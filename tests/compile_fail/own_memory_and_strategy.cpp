@@ -1,5 +1,5 @@
-// A device with a memory of its own among several replicas.
-// expect: a device with a memory of its own, as Cuda<i>, trains alone: leave this policy out, or take Cpu<>
+// A device with a memory of its own among several that run parts of one graph.
+// expect: devices with memories of their own, as Cuda<i>, go with DataParallel<k> or Distributed<World>
 #include <tenet/tenet.hpp>
 
 using namespace tenet;
@@ -22,7 +22,7 @@ using Device = Far;
 using Device = Cpu<>;
 #endif
 
-float loss(Trainer<Net, CrossEntropy, Sgd, Image<1, 28, 28>, DataParallel<2>, Device>& trainer, const float* images,
+float loss(Trainer<Net, CrossEntropy, Sgd, Image<1, 28, 28>, InterOpParallel<2>, Device>& trainer, const float* images,
            const int* labels) {
   return trainer.step(images, labels, 32).loss;
 }

@@ -65,8 +65,22 @@ class Queues {
 };
 static_assert(HasLanes<Queues>);
 
-/// Runs the program one step after the other, and then on lanes, whose tasks come in drawn orders: the same bits.
+/// Stands for what several devices do to gradients that are there, and to running statistics at the end.
 template <class P>
+struct Doublings {
+  static constexpr auto plan = plan_buckets(P::lowered, P::slots, 16);
+  static constexpr auto all = [] {
+    std::array<Exchange, static_cast<std::size_t>(plan.count) + 1> exchanges{};
+    for (std::size_t b = 0; b + 1 < exchanges.size(); ++b)
+      exchanges[b] = {"gradients", Arena::gradients, plan.buckets[b].first, plan.buckets[b].floats,
+                      plan.buckets[b].ready};
+    exchanges.back() = {"statistics", Arena::buffers, 0, P::slots.buffer_floats, P::lowered.used.steps};
+    return exchanges;
+  }();
+};
+
+/// Runs the program one step after the other, and then on lanes, whose tasks come in drawn orders: the same bits.
+template <class P, class Exchanges = NoExchanges>
 int check_orders() {
   const auto executor = make_executor<Reference, typename P::Kernels>();
   constexpr int batch = 3;
@@ -97,18 +111,27 @@ int check_orders() {
     execution.set_scalars(scalars, 7);
     for (int i = 0; i < 4; ++i) execution.give(i, inputs[static_cast<std::size_t>(i)].data());
     execution.begin(batch);
+    int exchanges = 0, disorders = 0;
+    const auto run_entry = [&](std::size_t place) {
+      const SequenceEntry entry = sequence_of<P, Exchanges>()[place];
+      if (entry.exchange < 0) return execution.run_steps(entry.step, entry.step + 1);
+      disorders += entry.exchange != exchanges++;
+      const Exchange& exchange = Exchanges::all[static_cast<std::size_t>(entry.exchange)];
+      float* const numbers = (exchange.arena == Arena::gradients ? gradients : buffers).data() + exchange.first;
+      for (long i = 0; i < exchange.floats; ++i) numbers[i] *= 2;
+    };
     if (order == 0) {
-      execution.run_steps(P::lowered.prepared_steps, P::lowered.used.steps);
+      for (std::size_t place = 0; place < sequence_of<P, Exchanges>().size(); ++place) run_entry(place);
     } else {
       Queues queues;
       bool began = false;
       int early = 0, done = 0, done_before_the_end = 0;
       queues.give([&] { return began = true; });
-      run_on_lanes(lanes_of<P>(), queues, [&](Queues& lane, int s) {
-        lane.give([&, s] {
+      run_on_lanes(lanes_of<P, Exchanges>(), queues, [&](Queues& lane, int place) {
+        lane.give([&, place] {
           early += !began;
           ++done;
-          execution.run_steps(s, s + 1);
+          run_entry(static_cast<std::size_t>(place));
           return true;
         });
       });
@@ -118,8 +141,10 @@ int check_orders() {
       });
       lanes = std::max(lanes, queues.run(order));
       CHECK(early == 0);
-      CHECK(done_before_the_end == P::lowered.used.steps - P::lowered.prepared_steps);
+      CHECK(done_before_the_end == static_cast<int>(sequence_of<P, Exchanges>().size()));
     }
+    CHECK(exchanges == static_cast<int>(Exchanges::all.size()));
+    CHECK(disorders == 0);  // devices wait for each other in them
     parameters.insert(parameters.end(), buffers.begin(), buffers.end());
     parameters.insert(parameters.end(), states.begin(), states.end());
     parameters.push_back(*execution.result(0));
@@ -135,6 +160,7 @@ template <class Net, class Input, class Loss, class Optimizer, class... Policies
 int check_network() {
   using T = Trainer<Net, Loss, Optimizer, Input, Reference, Policies...>;
   check_orders<typename T::Predicting>();
+  if constexpr (T::keeps_gradients) check_orders<typename T::Training, Doublings<typename T::Training>>();
   return check_orders<typename T::Training>();
 }
 
@@ -145,16 +171,26 @@ TEST_CASE("a chain of steps stays on one lane, and what does not depend on it go
   const std::vector<MemoryAccess> accesses{write_of(0, 0), read_of(1, 0), write_of(1, 1), read_of(2, 0),
                                            write_of(2, 2), read_of(3, 1), write_of(3, 3), read_of(4, 2),
                                            write_of(4, 4), read_of(5, 3), read_of(5, 4),  write_of(5, 5)};
-  const LanePlan plan = lanes_of(accesses, 0, 6);
+  const LanePlan plan = lanes_of(accesses, std::vector<SequenceEntry>(6, {.step = 0}));
   CHECK(plan.lane == std::vector<int>{0, 0, 1, 0, 1, 1});
   CHECK(plan.is_awaited == std::vector<bool>{true, false, false, true, false, false});
 }
 
 TEST_CASE("more than there are lanes go behind each other", "[exec][lanes]") {
   std::vector<MemoryAccess> accesses;
-  for (int s = 0; s < most_lanes + 2; ++s) accesses.push_back(write_of(s, s));
-  const LanePlan plan = lanes_of(accesses, 1, most_lanes + 2);  // the first step is a prepared one
-  CHECK(plan.lane == std::vector<int>{on_no_device, 0, 1, 2, 3, 0});
+  for (int s = 0; s < most_lanes + 1; ++s) accesses.push_back(write_of(s, s));
+  const LanePlan plan = lanes_of(accesses, std::vector<SequenceEntry>(most_lanes + 1, {.step = 0}));
+  CHECK(plan.lane == std::vector<int>{0, 1, 2, 3, 0});
+}
+
+TEST_CASE("what devices do together has a lane of its own, behind the steps that it needs", "[exec][lanes]") {
+  // Steps 0 and 2 write two gradients, 1 and 3 bring each together, 4 needs both.
+  const std::vector<MemoryAccess> accesses{write_of(0, 0), write_of(1, 0), read_of(2, 9), write_of(2, 1),
+                                           write_of(3, 1), read_of(4, 0),  read_of(4, 1)};
+  const LanePlan plan = lanes_of(
+      accesses, std::vector<SequenceEntry>{{.step = 0}, {.exchange = 0}, {.step = 1}, {.exchange = 1}, {.step = 2}});
+  CHECK(plan.lane == std::vector<int>{0, exchange_lane, 1, exchange_lane, 1});
+  CHECK(plan.is_awaited == std::vector<bool>{true, false, true, true, false});
 }
 
 TEST_CASE("whatever the order in which lanes run, the bits are those of one step after the other", "[exec][lanes]") {

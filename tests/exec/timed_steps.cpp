@@ -37,9 +37,9 @@ TEST_CASE("steps have the device's times, beside the host's clock", "[timed_step
   steps.begin(executor);
   const std::int64_t after = timeline_now();
   CHECK(executor.waits == 2);  // it had nothing to do when its clock was read
-  steps.end_step(executor, "first", &subjects[0]);
+  steps.end_step(executor, {.name = "first", .subject = &subjects[0]});
   steps.restart(executor);
-  steps.end_step(executor, "second", &subjects[1]);
+  steps.end_step(executor, {.name = "second", .subject = &subjects[1]});
   CHECK(executor.timeline_row->added() == 0);  // they have not run
   steps.add_to_row(executor);
   steps.add_to_row(executor);  // nothing more
@@ -62,10 +62,10 @@ TEST_CASE("each run has an event of its own beside the host's clock, and adds wh
   Given given;
   auto& [recorder, executor, steps, subjects] = given;
   steps.begin(executor);
-  steps.end_step(executor, "first", &subjects[0]);
+  steps.end_step(executor, {.name = "first", .subject = &subjects[0]});
   steps.begin(executor);
   CHECK(executor.timeline_row->added() == 1);
-  steps.end_step(executor, "second", &subjects[1]);
+  steps.end_step(executor, {.name = "second", .subject = &subjects[1]});
   steps.add_to_row(executor);
   const std::vector<Span> spans = executor.timeline_row->spans();
   REQUIRE(spans.size() == 2);
@@ -79,7 +79,7 @@ TEST_CASE("without a row nothing is recorded, and nothing waited for", "[timed_s
   executor.timeline_row = nullptr;
   steps.begin(executor);
   steps.restart(executor);
-  steps.end_step(executor, "first", &subjects[0]);
+  steps.end_step(executor, {.name = "first", .subject = &subjects[0]});
   steps.add_to_row(executor);
   CHECK(executor.waits == 0);
   CHECK(far::Event::recorded == 0);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -21,7 +22,7 @@ struct Event {
   double elapsed_seconds(const Event& end) const { return end.at - at; }
 
   inline static std::function<double(long)> time_of_event = [](long i) { return static_cast<double>(i); };
-  inline static long recorded = 0;
+  inline static std::atomic<long> recorded{0};
   double at = 0;
 };
 
@@ -30,7 +31,13 @@ struct Executor : tenet::reference::Serial {
   using Recording = std::function<void()>;
   using TimedEvent = far::Event;
 
-  explicit Executor(int) {}
+  explicit Executor(int number) : device_(number) {}
+  int device() const { return device_; }
+  /// What it is given has run when the call returns.
+  template <class Task>
+  void give(const Task& task) {
+    task();
+  }
 
   static void* allocate(long bytes, const char*) {
     ++allocations;
@@ -41,6 +48,8 @@ struct Executor : tenet::reference::Serial {
   static void free_host(void* memory) { std::free(memory); }
   static void zero(void* memory, long bytes) { std::memset(memory, 0, static_cast<std::size_t>(bytes)); }
   void copy_in(void* to, const void* from, long bytes) {
+    if (device_ == copies_fail_on)
+      tenet::fail("far", "copying in", "success", "device " + std::to_string(device_) + " is gone");
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
     bytes_in += bytes;
   }
@@ -67,12 +76,16 @@ struct Executor : tenet::reference::Serial {
   void begin_range(const char* name) { ranges.push_back(std::string(depth++, ' ') + name); }
   void end_range() { --depth; }
 
-  inline static long allocations = 0;
+  inline static int copies_fail_on = -1;           ///< number of a device
+  inline static std::atomic<long> allocations{0};  ///< of all devices
   std::vector<std::string> ranges;  ///< in the order of their beginnings, with a space for each that they lie in
   std::size_t depth = 0;
   bool one_by_one = false;
   long fails_at = -1;  ///< which wait throws
   long bytes_in = 0, bytes_out = 0, waits = 0, recorded = 0, replayed = 0;
+
+ private:
+  int device_;
 };
 
 /// The threads of a team one after the other: what `for_each_row` starts here must not bring their numbers together.

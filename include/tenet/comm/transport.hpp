@@ -23,7 +23,8 @@ struct MessageLabel {
 inline std::string text(const MessageLabel& label) {
   std::string result = label.what;
   if (label.number >= 0) result.append(" ").append(std::to_string(label.number));
-  return result.append(" of step ").append(std::to_string(label.step));
+  if (label.step >= 0) result.append(" of step ").append(std::to_string(label.step));
+  return result;
 }
 
 /// What a message of n floats costs, to choose between algorithms: seconds + n · seconds_per_float; and adding up n

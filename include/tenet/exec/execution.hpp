@@ -13,13 +13,14 @@
 namespace tenet {
 
 /// The executor of a device: its workers, as the kernels want them; as many as the device says unless `threads` does.
+/// Of devices with memories of their own the replicas are those from the device's number on.
 template <class Device, class Kernels = typename Device::Kernels>
-[[gnu::noinline]] auto make_executor(int threads = Device::threads()) {
+[[gnu::noinline]] auto make_executor(int threads = Device::threads(), int replica = 0) {
   using Executor = typename Kernels::Executor;
   if constexpr (requires { Executor(Device::index, Kernels::uses_tensor_float32); })
-    return std::make_unique<Executor>(Device::index, Kernels::uses_tensor_float32);
+    return std::make_unique<Executor>(Device::index + replica, Kernels::uses_tensor_float32);
   else if constexpr (HasOwnMemory<Executor>)
-    return std::make_unique<Executor>(Device::index);
+    return std::make_unique<Executor>(Device::index + replica);
   else if constexpr (std::is_constructible_v<Executor, int>)
     return std::make_unique<Executor>(threads);
   else
@@ -70,7 +71,8 @@ template <class Program, class OneSample = OneSampleIfSmall>
 class Execution;
 
 // Of devices with a memory of their own: exec/resident_execution.hpp, a part of tenet/cuda.hpp.
-template <class Program>
+struct NoExchanges;
+template <class Program, class Exchanges = NoExchanges>
 class ResidentExecution;
 template <class Device, class Kernels>
 class ResidentDevice;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/exec/sequence.hpp>
 #include <tenet/exec/turns.hpp>
 #include <vector>
 
@@ -7,10 +8,13 @@
 /// other goes to different ones.
 namespace tenet {
 
-/// How many lanes programs are spread over.
+/// How many lanes the steps of programs are spread over.
 inline constexpr int most_lanes = 4;
+/// Where devices bring their numbers together, beside the steps: in one order on all of them, as the others wait.
+inline constexpr int exchange_lane = most_lanes;
 
-/// Which lane runs each step, and what it waits for there.
+/// Which lane runs each step, and what it waits for there. Here an exchange is a step, too, and their numbers are their
+/// places in a sequence.
 struct LanePlan {
   std::vector<int> lane;           ///< of each step
   std::vector<DeviceTurns> turns;  ///< of each lane
@@ -19,9 +23,11 @@ struct LanePlan {
 
 /// Spreads steps over lanes: a step goes on where the last step is one that it needs anyway, else to a lane that has
 /// run nothing yet, else behind what it needs.
-[[gnu::noinline]] inline LanePlan lanes_of(std::span<const MemoryAccess> accesses, int first, int steps) {
+[[gnu::noinline]] inline LanePlan lanes_of(std::span<const MemoryAccess> accesses,
+                                           std::span<const SequenceEntry> sequence) {
   const auto index = [](int i) { return static_cast<std::size_t>(i); };
-  LanePlan plan{std::vector<int>(index(steps), on_no_device), {}, std::vector<bool>(index(steps))};
+  const int steps = static_cast<int>(sequence.size());
+  LanePlan plan{std::vector<int>(index(steps)), {}, std::vector<bool>(index(steps))};
   // Of each step those that have ended before it begins: what it needs, what its lane has run, and so on.
   std::vector<std::vector<bool>> before(index(steps), std::vector<bool>(index(steps)));
   const auto join = [&](int to, int from) {
@@ -30,41 +36,43 @@ struct LanePlan {
     before[index(to)][index(from)] = true;
   };
   constexpr int none = -1;
-  std::array<int, most_lanes> last;  // step of each lane
+  std::array<int, most_lanes + 1> last;  // step of each lane
   last.fill(none);
   std::size_t end = 0;  // of the accesses of steps before this one
-  for (int s = first; s < steps; ++s) {
+  for (int s = 0; s < steps; ++s) {
     while (end < accesses.size() && accesses[end].step < s) ++end;
     for (std::size_t b = end; b < accesses.size() && accesses[b].step == s; ++b)
       for (std::size_t a = end; a-- > 0;)
-        if (accesses[a].step >= first && !before[index(s)][index(accesses[a].step)] &&
-            conflict(accesses[a], accesses[b]))
-          join(s, accesses[a].step);
-    int chosen = none;
-    for (int lane = 0; lane < most_lanes; ++lane)  // the latest of those that it needs
+        if (!before[index(s)][index(accesses[a].step)] && conflict(accesses[a], accesses[b])) join(s, accesses[a].step);
+    int chosen = sequence[index(s)].exchange >= 0 ? exchange_lane : none;
+    const bool is_fixed = chosen != none;
+    for (int lane = 0; lane < most_lanes && !is_fixed; ++lane)  // the latest of those that it needs
       if (last[index(lane)] != none && before[index(s)][index(last[index(lane)])] &&
           (chosen == none || last[index(lane)] > last[index(chosen)]))
         chosen = lane;
     for (int lane = 0; lane < most_lanes && chosen == none; ++lane)
       if (last[index(lane)] == none) chosen = lane;
-    for (int needed = s; needed-- > first && chosen == none;)
-      if (before[index(s)][index(needed)]) chosen = plan.lane[index(needed)];
+    for (int needed = s; needed-- > 0 && chosen == none;)
+      if (before[index(s)][index(needed)] && plan.lane[index(needed)] != exchange_lane)
+        chosen = plan.lane[index(needed)];
     if (chosen == none) chosen = 0;
     if (last[index(chosen)] != none) join(s, last[index(chosen)]);
     last[index(chosen)] = s;
     plan.lane[index(s)] = chosen;
   }
-  plan.turns = turns_of(accesses, plan.lane, most_lanes);
+  plan.turns = turns_of(accesses, plan.lane, most_lanes + 1);
   for (const DeviceTurns& turns : plan.turns)
     for (const Wait& wait : turns.waits) plan.is_awaited[index(wait.step)] = true;
   return plan;
 }
 
-/// The plan of a program's steps but for the prepared ones.
-template <class Program>
+/// The plan of `sequence_of<Program, Exchanges>()`.
+template <class Program, class Exchanges = NoExchanges>
 const LanePlan& lanes_of() {
-  static const LanePlan plan =
-      lanes_of(accesses_of<Program>, Program::lowered.prepared_steps, Program::lowered.used.steps);
+  static const LanePlan plan = [] {
+    const auto& sequence = sequence_of<Program, Exchanges>();
+    return lanes_of(detail::accesses_at(sequence, Exchanges::all, accesses_of<Program>), sequence);
+  }();
   return plan;
 }
 
@@ -83,10 +91,9 @@ template <class Executor, class RunStep>
 void run_on_lanes(const LanePlan& plan, Executor& executor, const RunStep& run_step) {
   using Mark = typename Executor::Mark;
   std::vector<Mark> ended(plan.lane.size());
-  std::array<std::size_t, most_lanes> next{};
+  std::array<std::size_t, most_lanes + 1> next{};
   const Mark begin = executor.mark();
   for (std::size_t s = 0; s < plan.lane.size(); ++s) {
-    if (plan.lane[s] == on_no_device) continue;
     const auto number = static_cast<std::size_t>(plan.lane[s]);
     const DeviceTurns& turns = plan.turns[number];
     Executor& lane = executor.lane(plan.lane[s]);
@@ -97,7 +104,7 @@ void run_on_lanes(const LanePlan& plan, Executor& executor, const RunStep& run_s
     run_step(lane, static_cast<int>(s));
     if (plan.is_awaited[s]) ended[s] = lane.mark();
   }
-  for (int lane = 1; lane < most_lanes; ++lane)
+  for (int lane = 1; lane <= most_lanes; ++lane)
     if (next[static_cast<std::size_t>(lane)] > 0) executor.wait(executor.lane(lane).mark());
 }
 

@@ -41,6 +41,8 @@ class ResidentArenas {
       if (part.memory.size() > 0) executor_->copy_in(part.memory.data(), part.host, bytes(part));
     }
   }
+  /// Where an arena is here.
+  float* memory(Arena arena) { return parts_[index(arena)].memory.data(); }
   /// A program has changed them here: they have this version now, which the host has not.
   void has_changed(std::uint64_t version) {
     version_ = version;
@@ -88,6 +90,8 @@ class ResidentDevice : public OneDevice<Device, Kernels> {
  public:
   using Executor = typename Kernels::Executor;
   ResidentArenas<Executor>& arenas() { return arenas_; }
+  void has_changed(std::uint64_t version) { arenas_.has_changed(version); }
+  void bring_back() { arenas_.bring_back(); }
 
  private:
   ResidentArenas<Executor> arenas_{this->executor()};
@@ -98,7 +102,10 @@ class ResidentDevice : public OneDevice<Device, Kernels> {
 /// it can record, the steps start with one call from the second run of a batch's size on. If it has ranges, a run is in
 /// one that is named as the program is, and each step that is started or recorded by itself in one within.
 /// For a timeline each step is started by itself, one behind the other, and its time is that between two events.
-template <class Program>
+///
+/// Of several devices that run a training step together each has one, with `Exchanges` that say what they do together
+/// (`sequence_of`), and give(lane, i, memory) starts exchange i in an arena's memory. One of them may have no samples.
+template <class Program, class Exchanges>
 class ResidentExecution : public Execution<Program, OneSampleNever> {
   using Base = Execution<Program, OneSampleNever>;
 
@@ -109,8 +116,9 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
                 "Timeline<> of a device with a memory of its own: one that has events of its own");
 
   template <class Devices>
-  explicit ResidentExecution(Devices& devices)
-      : Base(devices.executor()), executor_(&devices.executor()), arenas_(&devices.arenas()) {}
+  explicit ResidentExecution(Devices& devices) : ResidentExecution(devices.executor(), devices.arenas()) {}
+  ResidentExecution(Executor& executor, ResidentArenas<Executor>& arenas, Exchanges* exchanges = nullptr)
+      : Base(executor), executor_(&executor), arenas_(&arenas), exchanges_(exchanges) {}
   ResidentExecution(const ResidentExecution&) = delete;
   ResidentExecution& operator=(const ResidentExecution&) = delete;
   ~ResidentExecution() {
@@ -131,9 +139,10 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   void give(int index, const void* input) { inputs_[static_cast<std::size_t>(index)].host = input; }
   /// The inputs of the next run are made there, of data that stays there (`StaysOn`): what is copied in is which
   /// samples they are.
-  template <class Data>
-  void give_made(const Data& data, long epoch, std::span<const long> samples) {
+  template <class Dataset>
+  void give_made(const Dataset& dataset, long epoch, std::span<const long> samples) {
     if constexpr (requires { executor_->use(); }) executor_->use();
+    const auto& data = dataset.on(*executor_);
     const int batch = static_cast<int>(samples.size());
     const long count = data.words(batch);
     words_.resize(static_cast<std::size_t>(count));
@@ -166,6 +175,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     run_all(batch, this->memory_floats() != room);
     for (std::size_t i = 0; i < static_cast<std::size_t>(Program::result_count); ++i) {
       const long floats = floats_of(*Program::result_types[i], batch);
+      if (floats == 0) continue;
       results_[i].grow(floats);
       executor_->copy_out(results_[i].data(), Base::result(static_cast<int>(i)), floats * 4);
     }
@@ -174,6 +184,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   const float* result(int index) const {
     if (std::exchange(is_running_, false))
       naming("", [&] {
+        if constexpr (has_exchanges) exchanges_->await(*executor_);
         executor_->synchronize();
         timed_steps_.add_to_row(*executor_);
       });
@@ -209,7 +220,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     DeviceBuffer<Executor> memory;
   };
 
-  static constexpr int all_first = Program::lowered.prepared_steps, all_last = Program::lowered.used.steps;
+  static constexpr bool has_exchanges = !Exchanges::all.empty();
   static constexpr std::size_t most_recordings = 8;  ///< of batches of different sizes
 
   /// Where the program reads an input of a batch of this size; null if it reads none of this number.
@@ -226,38 +237,69 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   /// places of what they work on.
   void run_all(int batch, bool places_are_new) {
     if constexpr (requires { executor_->runs_one_by_one(); })
-      if (executor_->runs_one_by_one()) return give_steps(all_first, all_last, true);
+      if (executor_->runs_one_by_one()) return give_all(batch, true);
     if constexpr (HasTimelineRow<Executor>) {
-      give_steps(all_first, all_last, false);
+      give_all(batch, false);
     } else if constexpr (requires { typename Executor::Recording; }) {
       if (places_are_new || recorded_.size() > most_recordings) recorded_.clear();
       const auto found = recorded_.find(batch);
       if (found != recorded_.end()) {
         if (!found->second) {
           const OpenRange range(*executor_, "recording");
-          found->second = executor_->record([this] { start(); });
+          found->second = executor_->record([this, batch] { start(batch); });
         }
         return executor_->replay(found->second);
       }
-      start();
+      start(batch);
       recorded_.try_emplace(batch);
     } else {
-      start();
+      start(batch);
     }
   }
-  void start() {
-    if constexpr (HasLanes<Executor>)
-      run_on_lanes(lanes_of<Program>(), *executor_, [this](Executor& lane, int s) { give_step(lane, s, false); });
-    else
-      give_steps(all_first, all_last, false);
+  void start(int batch) {
+    if constexpr (HasLanes<Executor>) {
+      clear_gradients(batch);
+      run_on_lanes(lanes_of<Program, Exchanges>(), *executor_, [this, batch](Executor& lane, int place) {
+        give_entry(lane, batch, sequence_of<Program, Exchanges>()[static_cast<std::size_t>(place)], false);
+      });
+    } else {
+      give_all(batch, false);
+    }
   }
   /// One behind the other. If each is waited for before the next one starts, it is known what fails.
+  void give_all(int batch, bool waits) {
+    clear_gradients(batch);
+    timed_steps_.restart(*executor_);
+    for (const SequenceEntry& entry : sequence_of<Program, Exchanges>()) {
+      give_entry(*executor_, batch, entry, waits);
+      timed_steps_.end_step(*executor_, span_of(entry));
+    }
+  }
   void give_steps(int first, int last, bool waits) {
     timed_steps_.restart(*executor_);
     for (int s = first; s < last; ++s) {
       give_step(*executor_, s, waits);
-      timed_steps_.end_step(*executor_, Program::lowered.steps[s].name, &Program::lowered.steps[s]);
+      timed_steps_.end_step(*executor_, span_of({.step = s}));
     }
+  }
+  void give_entry(Executor& lane, int batch, const SequenceEntry& entry, bool waits) {
+    if constexpr (has_exchanges) {
+      if (entry.exchange >= 0) {
+        const Exchange& exchange = Exchanges::all[static_cast<std::size_t>(entry.exchange)];
+        const OpenRange range(*executor_, exchange.name);
+        exchanges_->give(lane, entry.exchange, arenas_->memory(exchange.arena));  // its errors say what it is
+        if (waits) exchanges_->await(lane);
+        return;
+      }
+      // Without samples there is only the update.
+      if (batch == 0 && (entry.step < Program::lowered.first_update || entry.step >= Program::lowered.after_update))
+        return;
+    }
+    give_step(lane, entry.step, waits);
+  }
+  void clear_gradients(int batch) {
+    if (has_exchanges && batch == 0)
+      executor_->zero(arenas_->memory(Arena::gradients), 4 * Program::slots.parameter_floats);
   }
   void give_step(Executor& lane, int s, bool waits) {
     const auto range = range_of(s);
@@ -265,6 +307,18 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
       this->run_steps(lane, s, s + 1);
       if (waits) lane.synchronize();
     });
+  }
+  static Span span_of(const SequenceEntry& entry) {
+    if constexpr (has_exchanges)
+      if (entry.exchange >= 0) {
+        const Exchange& exchange = Exchanges::all[static_cast<std::size_t>(entry.exchange)];
+        return {.name = exchange.name,
+                .number = entry.exchange,
+                .bytes = 4 * exchange.floats,
+                .kind = SpanKind::collective};
+      }
+    const auto& step = Program::lowered.steps[entry.step];
+    return {.name = step.name, .subject = &step};
   }
   OpenRange<Executor> range_of(int s) {
     if constexpr (HasRanges<Executor>)
@@ -299,6 +353,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
 
   Executor* executor_;
   ResidentArenas<Executor>* arenas_;
+  Exchanges* exchanges_;
   std::array<Input, 4> inputs_;
   std::vector<std::uint32_t> words_;  // of a batch that is made there
   DeviceBuffer<Executor> words_there_;

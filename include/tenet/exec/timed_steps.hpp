@@ -15,7 +15,7 @@ class TimedSteps {
  public:
   void begin(Executor&) {}
   void restart(Executor&) {}
-  void end_step(Executor&, const char*, const void*) {}
+  void end_step(Executor&, const Span&) {}
   void add_to_row(Executor&) {}
 };
 
@@ -38,29 +38,24 @@ class TimedSteps<Executor> {
   void restart(Executor& executor) {
     if (!given_.empty()) record(executor, {});
   }
-  /// The step was given to the device. Names are literals; `subject` is the step.
-  void end_step(Executor& executor, const char* name, const void* subject) {
-    if (!given_.empty()) record(executor, {name, subject});
+  /// What this is about was given to the device; its time is still to come.
+  void end_step(Executor& executor, const Span& span) {
+    if (!given_.empty()) record(executor, span);
   }
   /// To be called when the steps have run, or may be waited for.
   void add_to_row(Executor& executor) {
     std::int64_t begin = begin_;
     for (std::size_t i = 1; i < given_.size(); ++i) {
-      const std::int64_t end = begin_ + std::llround(1e9 * events_[0].elapsed_seconds(events_[i]));
-      if (given_[i].subject != nullptr)
-        executor.timeline_row->add({.begin = begin, .end = end, .name = given_[i].name, .subject = given_[i].subject});
-      begin = end;
+      Span& span = given_[i];
+      span.begin = std::exchange(begin, begin_ + std::llround(1e9 * events_[0].elapsed_seconds(events_[i])));
+      span.end = begin;
+      if (*span.name != '\0') executor.timeline_row->add(span);
     }
     given_.clear();
   }
 
  private:
-  struct Given {
-    const char* name = "";
-    const void* subject = nullptr;  ///< null: no step
-  };
-
-  void record(Executor& executor, const Given& given) {
+  void record(Executor& executor, const Span& given) {
     if (events_.size() == given_.size()) events_.emplace_back();
     events_[given_.size()].record(executor);
     given_.push_back(given);
@@ -68,7 +63,7 @@ class TimedSteps<Executor> {
 
   std::int64_t begin_ = 0;  ///< on the host's clock, of the first event
   std::vector<TimedEventOf<Executor>> events_;
-  std::vector<Given> given_;  ///< what ended with each of the first events
+  std::vector<Span> given_;  ///< what ended with each of the first events; without a name: nothing that is shown
 };
 
 }  // namespace tenet

@@ -320,7 +320,8 @@ template <class Policy, class Instead = Nothing>
 struct OwnMemoryWith : Instead {
   using Instead::Instead;
   static_assert(never<Policy>,
-                "a device with a memory of its own, as Cuda<i>, trains alone: leave this policy out, or take Cpu<>");
+                "devices with memories of their own, as Cuda<i>, go with DataParallel<k> or Distributed<World>, and "
+                "with AllReduce: leave this policy out, or take Cpu<>");
 };
 template <class Policy, class Instead = Nothing>
 struct SparseTablesWith : Instead {

@@ -27,7 +27,7 @@ class Replicas {
       queues_.push_back(std::make_unique<DeviceQueue>(QueueLimits{.tasks = 4, .spins = spins_between(count)},
                                                       [=] { keep_to_part(replica, count); }));
     run([&](int replica) {  // its workers keep to the same processors
-      executors_[index(replica)] = make_executor<Device, Kernels>(threads);
+      executors_[index(replica)] = make_executor<Device, Kernels>(threads, replica);
     });
   }
 

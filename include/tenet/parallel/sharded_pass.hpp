@@ -67,7 +67,7 @@ class ShardedPass {
       const bool has_samples = shard.samples > 0;
       One* const execution = has_samples || Program::is_on_part ? execution_.get() : nullptr;
       const float weight = static_cast<float>(shard.samples) / all;
-      execution_->set_seed(seed_ + static_cast<std::uint64_t>(shard.number) * 0xd1342543de82ef95u);
+      execution_->set_seed(seed_of_shard(seed_, shard.number));
       // Running statistics are those that the first of the shards sees where all of them are to be the same for any
       // number of workers; what the others see goes nowhere.
       if (spare_.size() > 0) execution_->bind(Arena::buffers, number == 0 ? memory(Arena::buffers) : spare_.data());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <cstring>
 #include <tenet/comm/collectives.hpp>
 #include <tenet/core/buffer.hpp>
@@ -44,6 +45,11 @@ constexpr Shard shard_of(int batch, int v, int shards, int first = 0) {
   return {first + v, begin(v), begin(v + 1) - begin(v)};
 }
 
+/// What a shard draws from: another seed than that of every other shard of the step.
+constexpr std::uint64_t seed_of_shard(std::uint64_t seed_of_step, int number) {
+  return seed_of_step + static_cast<std::uint64_t>(number) * 0xd1342543de82ef95u;
+}
+
 /// Which shards of each batch are a worker's: it has `count` of those that the batch is cut into for all `workers` who
 /// share it.
 struct WorkerShards {
@@ -77,7 +83,7 @@ WorkerShards shards_of_rank(int rank, int ranks, int replicas = 1) {
 /// gradient and are not read. `to` may be one of `from`.
 inline void weighted_sum(const float* const* from, const float* weight, int count, float* to, long first, long last) {
   const auto sum_at = [&](auto load_at) {
-    decltype(load_at(from[0])) sum{};
+    auto sum = broadcast<decltype(load_at(from[0]))>(0.0f);
     for (int r = 0; r < count; ++r)
       if (weight[r] != 0) sum += weight[r] * load_at(from[r]);
     return sum;

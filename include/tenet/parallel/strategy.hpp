@@ -11,6 +11,15 @@
 /// Where the parts of a training run: the policies of the axis `strategy`.
 namespace tenet {
 
+// Of devices with a memory of their own: parallel/resident_replicas.hpp and resident_ranks.hpp, parts of
+// tenet/cuda.hpp.
+template <class Device, class Kernels>
+class ResidentReplicas;
+template <class Program, class Device, long bucket_bytes>
+class ReplicatedResidentExecution;
+template <class Program, long bucket_bytes, Transport T>
+class ResidentRankStep;
+
 namespace detail {
 
 template <class Program, class OneSample>
@@ -77,6 +86,16 @@ struct StepOfReplicas<Program, Policies> {
   using type = typename Policies::Synchronisation::template StepOfReplicas<Program, typename Policies::Device>;
 };
 
+template <class Program, class Policies>
+  requires HasOwnMemory<typename Program::Kernels::Executor>
+struct StepOfReplicas<Program, Policies> {
+  using type = ReplicatedResidentExecution<Program, typename Policies::Device, Policies::Buckets::bucket_bytes>;
+};
+
+template <class Device, class Kernels>
+using ReplicasOf = std::conditional_t<HasOwnMemory<typename Kernels::Executor>, ResidentReplicas<Device, Kernels>,
+                                      Replicas<Device, Kernels>>;
+
 }  // namespace detail
 
 /// On `Replicas` logical devices of this process. Each runs the network on its part of every batch; they share the
@@ -85,14 +104,17 @@ struct StepOfReplicas<Program, Policies> {
 /// The same numbers as on one device, up to the order of sums; but batch norm takes its statistics from a replica's
 /// part of the batch, and dropout drops other values. Running statistics are those of the first replica, as in
 /// PyTorch's.
+///
+/// Devices with memories of their own are those from the policy's number on: DataParallel<2> with Cuda<0> has GPUs 0
+/// and 1. Each has all parameters, and updates all of them: see parallel/resident_replicas.hpp.
 template <int Replicas>
 struct DataParallel {
   static_assert(Replicas >= 1 && Replicas <= 64, "DataParallel<replicas>: from 1 to 64 replicas");
   static constexpr int replicas = Replicas;
   static constexpr bool replicates = true;
   template <class Device, class Kernels>
-  struct Devices : tenet::Replicas<Device, Kernels> {
-    Devices() : tenet::Replicas<Device, Kernels>(Replicas) {}
+  struct Devices : detail::ReplicasOf<Device, Kernels> {
+    Devices() : detail::ReplicasOf<Device, Kernels>(Replicas) {}
   };
   using Synchronisation = Direct;  ///< where the user names none
   template <class Definition>
@@ -158,6 +180,30 @@ class DistributedStep
         Base(devices, std::move(transport)) {}
 };
 
+template <class Program, class Policies>
+struct ExecutionOfRank {
+  using type = std::conditional_t<
+      (Program::lowered.after_update > Program::lowered.first_update), DistributedStep<Program, Policies>,
+      std::conditional_t<Policies::Strategy::has_replicas, ReplicatedExecution<Program, typename Policies::Device>,
+                         Execution<Program, typename Policies::OneSample>>>;
+};
+
+/// The same on a device with a memory of its own.
+template <class Program, class Policies>
+class ResidentStepOfRank
+    : public ResidentRankStep<Program, Policies::Buckets::bucket_bytes,
+                              Connection<typename Policies::Strategy::World, typename Policies::Devices>> {
+ public:
+  explicit ResidentStepOfRank(typename Policies::Devices& devices)
+      : ResidentStepOfRank::ResidentRankStep(devices, connect<typename Policies::Strategy::World>(devices)) {}
+};
+template <class Program, class Policies>
+  requires HasOwnMemory<typename Program::Kernels::Executor>
+struct ExecutionOfRank<Program, Policies> {
+  using type = std::conditional_t<(Program::lowered.after_update > Program::lowered.first_update),
+                                  ResidentStepOfRank<Program, Policies>, ResidentExecution<Program>>;
+};
+
 /// Where the gradients of a training lie, if it has been made: where it sends them from. Else in a buffer of the
 /// caller's, which has room for all of them then.
 template <class Training>
@@ -189,11 +235,7 @@ struct Distributed {
   template <class Definition>
   using DefinitionOf = Definition;
   template <class Program, class Policies>
-  using ExecutionOf =
-      std::conditional_t<(Program::lowered.after_update > Program::lowered.first_update),
-                         detail::DistributedStep<Program, Policies>,
-                         std::conditional_t<has_replicas, ReplicatedExecution<Program, typename Policies::Device>,
-                                            Execution<Program, typename Policies::OneSample>>>;
+  using ExecutionOf = typename detail::ExecutionOfRank<Program, Policies>::type;
 };
 
 }  // namespace tenet

@@ -219,11 +219,16 @@ struct Policies {
   using NamedStrategy = On<detail::Axis::strategy, Single>;
   using Strategy = std::conditional_t<std::is_same_v<NamedStrategy, Single> && !std::is_same_v<Shards, WholeBatch>,
                                       DataParallel<1>, NamedStrategy>;
-  using Synchronisation = On<detail::Axis::synchronisation, typename Strategy::Synchronisation>;
   using Buckets = On<detail::Axis::buckets, BucketBytes<1 << 20>>;
   using BatchNorm = On<detail::Axis::batch_norm, BatchNormOfWorker>;
   using Kernels = typename Timeline::template RecordedKernels<typename Precision::template KernelsOf<
       typename Convolution::template ConvolvingKernels<typename Device::Kernels>>>;
+  static constexpr bool has_own_memory = HasOwnMemory<typename Kernels::Executor>;
+  /// Where none is named: devices with memories of their own do not read each other's gradients.
+  using UsualSynchronisation =
+      std::conditional_t<has_own_memory && std::is_same_v<typename Strategy::Synchronisation, Direct>, AllReduce,
+                         typename Strategy::Synchronisation>;
+  using Synchronisation = On<detail::Axis::synchronisation, UsualSynchronisation>;
   using Devices = typename Strategy::template Devices<Device, Kernels>;
   template <class Definition>
   using ProgramOf = Program<typename Strategy::template DefinitionOf<Definition>>;
@@ -247,7 +252,6 @@ struct Policies {
       return composition<Instead>();
   }
 
-  static constexpr bool has_own_memory = HasOwnMemory<typename Kernels::Executor>;
   static constexpr bool has_ranks = requires { typename Strategy::World; };
   /// Whether ranks may have different parameters between two calls of `synchronize`.
   static constexpr bool ranks_differ =
@@ -280,6 +284,22 @@ struct Policies {
   /// Each gradient is computed once: there is nothing to bring together.
   static constexpr bool computes_alone = std::is_void_v<typename Strategy::Synchronisation>;
 
+  /// The first of some policies that does not go with devices that have memories of their own, or void.
+  static constexpr auto against_own_memory() {
+    constexpr bool alone = std::is_same_v<Strategy, Single>, replicates = requires { requires Strategy::replicates; },
+                   has_device_a_rank = requires { requires !Strategy::has_replicas; };
+    if constexpr (!alone && !replicates && !has_device_a_rank)
+      return std::type_identity<Strategy>{};
+    else if constexpr (!alone && !std::is_same_v<Synchronisation, AllReduce>)
+      return std::type_identity<Synchronisation>{};
+    else if constexpr (detail::is_cut<Shards>)
+      return std::type_identity<Shards>{};
+    else if constexpr (!alone && BatchNorm::shares_batch)
+      return std::type_identity<BatchNorm>{};
+    else
+      return std::type_identity<void>{};
+  }
+
   /// Which policies do not go together.
   template <class Instead>
   static constexpr auto composition() {
@@ -290,8 +310,8 @@ struct Policies {
     constexpr bool shares_batch = BatchNorm::shares_batch;
     if constexpr (requires { requires !Strategy::is_known_inside; })
       return std::type_identity<mistake::InsideOfRank<Strategy, Instead>>{};
-    else if constexpr (has_own_memory && !single)
-      return std::type_identity<mistake::OwnMemoryWith<Strategy, Instead>>{};
+    else if constexpr (has_own_memory && !std::is_void_v<typename decltype(against_own_memory())::type>)
+      return std::type_identity<mistake::OwnMemoryWith<typename decltype(against_own_memory())::type, Instead>>{};
     else if constexpr (records && NamedOneSample::most_flops >= 0)
       return std::type_identity<mistake::TimelineOfOneSample<NamedOneSample, Instead>>{};
     else if constexpr (!computes_alone && !Update::keeps_gradients)

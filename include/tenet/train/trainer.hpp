@@ -290,7 +290,7 @@ struct TrainerOf {
     execution.set_scalars(scalars.data(),
                           state.seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(state.weights.steps()));
     execution.run(batch);
-    if constexpr (has_own_memory) state.devices.arenas().has_changed(state.weights.version());
+    if constexpr (has_own_memory) state.devices.has_changed(state.weights.version());
     return result_of(execution);
   }
 
@@ -321,9 +321,9 @@ struct TrainerOf {
   template <class Running, class Loader>
   void give(Running& execution, Loader& loader, const Batch& batch) {
     if constexpr (stays_there<Loader>) {
-      const auto& data = loader.dataset().on(state_->devices.executor());
-      detail::check_targets<Target, Output>(data.targets());
-      execution.give_made(data, batch.epoch, std::span(batch.samples, static_cast<std::size_t>(batch.size)));
+      detail::check_targets<Target, Output>(loader.dataset().on(state_->devices.executor()).targets());
+      execution.give_made(loader.dataset(), batch.epoch,
+                          std::span(batch.samples, static_cast<std::size_t>(batch.size)));
     } else {
       const auto* const targets = static_cast<const TargetElement*>(batch.target);
       detail::check_targets<Target, Output>(targets, batch.size);
@@ -366,9 +366,8 @@ struct TrainerOf {
       made->bind(Arena::buffers, state.weights.buffers());
       made->bind(Arena::states, state.states.data());
       if constexpr (has_own_memory)
-        state.weights.kept_by(&state.devices.arenas(), [](void* arenas) {
-          static_cast<ResidentArenas<typename Kernels::Executor>*>(arenas)->bring_back();
-        });
+        state.weights.kept_by(&state.devices,
+                              [](void* devices) { static_cast<typename Chosen::Devices*>(devices)->bring_back(); });
       kept = std::move(made);
     }
     auto& execution = *static_cast<ExecutionOf<P>*>(kept.get());

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <span>
+#include <tenet/exec/accesses.hpp>
+#include <vector>
+
+/// What a run of a program is on one of several devices: its steps, and what all devices do together in between.
+namespace tenet {
+
+/// All devices bring a part of their arenas together, as to add up gradients. Of a program with several they come in
+/// the order of their numbers, on every device.
+struct Exchange {
+  const char* name = "";
+  Arena arena = Arena::gradients;
+  long first = 0, floats = 0;
+  int after = 0;  ///< so many steps
+};
+
+/// Of a device that runs alone.
+struct NoExchanges {
+  static constexpr std::array<Exchange, 0> all{};
+};
+
+/// A step, or an exchange; the other number is negative.
+struct SequenceEntry {
+  int step = -1, exchange = -1;
+};
+
+namespace detail {
+
+/// Steps `first` to `last`, and exchanges in the order in which they come.
+[[gnu::noinline]] inline std::vector<SequenceEntry> sequence_of(int first, int last,
+                                                                std::span<const Exchange> exchanges) {
+  std::vector<SequenceEntry> entries;
+  std::size_t next = 0;
+  for (int s = first; s <= last; ++s) {
+    for (; next < exchanges.size() && exchanges[next].after <= s; ++next)
+      entries.push_back({.exchange = static_cast<int>(next)});
+    if (s < last) entries.push_back({.step = s});
+  }
+  return entries;
+}
+
+/// What the entries of a sequence read and write; each is called by its place in the sequence.
+[[gnu::noinline]] inline std::vector<MemoryAccess> accesses_at(std::span<const SequenceEntry> sequence,
+                                                               std::span<const Exchange> exchanges,
+                                                               std::span<const MemoryAccess> of_steps) {
+  std::vector<MemoryAccess> accesses;
+  for (std::size_t i = 0; i < sequence.size(); ++i) {
+    const int place = static_cast<int>(i);
+    if (sequence[i].exchange >= 0) {
+      const Exchange& exchange = exchanges[static_cast<std::size_t>(sequence[i].exchange)];
+      accesses.push_back({place, exchange.arena, true, exchange.first, exchange.first + exchange.floats});
+    }
+    for (MemoryAccess access : of_steps) {
+      if (access.step != sequence[i].step) continue;
+      access.step = place;
+      accesses.push_back(access);
+    }
+  }
+  return accesses;
+}
+
+}  // namespace detail
+
+/// All of a run but for the prepared steps. `Exchanges::all` are in the order in which they come.
+template <class Program, class Exchanges = NoExchanges>
+const std::vector<SequenceEntry>& sequence_of() {
+  static const std::vector<SequenceEntry> sequence =
+      detail::sequence_of(Program::lowered.prepared_steps, Program::lowered.used.steps, Exchanges::all);
+  return sequence;
+}
+
+}  // namespace tenet

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <tenet/comm/collectives.hpp>
+#include <tenet/device/own_memory.hpp>
+
+/// What devices with memories of their own do together: collectives on numbers that lie there.
+namespace tenet {
+
+/// Whether an executor runs tasks of the host, in its own memory: a device that is simulated.
+template <class Executor>
+concept RunsHostTasks = requires(Executor& executor, void (*task)()) { executor.give(task); };
+
+/// One device of several, as many as `T` has ranks: each makes its own, all at the same time. What it is told to do it
+/// does behind what the executor was given before, as kernels do, when all of them have been told.
+///
+///     void weigh(float weight);     from now on this device's numbers count so much in sums
+///     void add_up(Executor&, float* data, long floats, MessageLabel);      data = sum over devices of weight · data
+///     void broadcast(Executor&, int root, float* data, long floats, MessageLabel);
+///     void await(Executor&);        until all has been done; an `Error` where a device does not come
+///     void abandon() noexcept;      this one has failed: nobody is to wait for it
+///
+/// This is that of an executor that runs tasks of the host. All move and add up through the transport. That of GPUs is
+/// in parallel/nccl.hpp.
+template <class Executor, Transport T>
+class DeviceCommunicator {
+  static_assert(RunsHostTasks<Executor>, "several GPUs need NCCL: its header nccl.h is missing");
+
+ public:
+  DeviceCommunicator(Executor& executor, T& transport) : transport_(&transport), executor_(&executor) {
+    weight_.grow(executor, 1, "a device's weight");
+  }
+
+  void weigh(float weight) {
+    if (std::exchange(known_weight_, weight) != weight) executor_->copy_in(weight_.data(), &known_weight_, 4);
+  }
+  void add_up(Executor& executor, float* data, long floats, MessageLabel label) {
+    executor.give([this, data, floats, label, weight = weight_.data()] {
+      all_reduce(*transport_, data, floats, label, *weight);
+    });
+  }
+  void broadcast(Executor& executor, int root, float* data, long floats, MessageLabel label) {
+    executor.give([this, root, data, floats, label] { tenet::broadcast(*transport_, root, data, floats, label); });
+  }
+  void await(Executor& executor) { executor.synchronize(); }
+  void abandon() noexcept {}
+
+ private:
+  T* transport_;
+  Executor* executor_;
+  DeviceBuffer<Executor> weight_;  ///< there: what was recorded reads it when it runs
+  float known_weight_ = -1;
+};
+
+}  // namespace tenet

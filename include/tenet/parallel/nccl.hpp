@@ -1,0 +1,108 @@
+#pragma once
+
+#if __has_include(<nccl.h>)  // one GPU does without
+#include <nccl.h>
+
+#include <chrono>
+#include <concepts>
+#include <cstring>
+#include <tenet/device/cuda/stream.hpp>
+#include <tenet/parallel/device_communicator.hpp>
+#include <thread>
+
+/// GPUs that bring their numbers together by NCCL: what `DataParallel` and `Distributed` do on `Cuda<i>`.
+namespace tenet {
+
+/// Through the transport goes only by which name NCCL's ranks find each other; numbers go from GPU to GPU, by whatever
+/// connects them. All calls are kernels of the stream that they are given, so they can be recorded.
+template <std::derived_from<gpu::Stream> Executor, Transport T>
+class DeviceCommunicator<Executor, T> {
+ public:
+  DeviceCommunicator(Executor& executor, T& transport) : executor_(&executor), limit_(transport.limit()) {
+    executor.use();
+    weight_.grow(executor, 1, "a device's weight");
+    executor.synchronize();
+    ncclUniqueId id{};
+    static_assert(sizeof id % sizeof(float) == 0);
+    constexpr long floats = sizeof id / sizeof(float);
+    float words[floats];
+    if (transport.rank() == 0) {
+      check(ncclGetUniqueId(&id), "naming a group of devices");
+      std::memcpy(words, &id, sizeof id);
+    }
+    // Whoever has failed before this, for want of memory, say, is noticed here: NCCL would wait for it.
+    barrier(transport, {"devices that come together", -1, -1});
+    tenet::broadcast(transport, 0, words, floats, {"the name of a group of devices", -1, -1});
+    std::memcpy(&id, words, sizeof id);
+    check(ncclCommInitRank(&communicator_, transport.size(), id, transport.rank()), "bringing devices together");
+    check(ncclRedOpCreatePreMulSum(&weighted_sum_, weight_.data(), ncclFloat, ncclScalarDevice, communicator_),
+          "preparing sums over devices");
+  }
+  DeviceCommunicator(const DeviceCommunicator&) = delete;
+  DeviceCommunicator& operator=(const DeviceCommunicator&) = delete;
+  ~DeviceCommunicator() {
+    if (communicator_ == nullptr) return;
+    ncclRedOpDestroy(weighted_sum_, communicator_);
+    ncclCommDestroy(communicator_);
+  }
+
+  void weigh(float weight) {
+    if (std::exchange(known_weight_, weight) != weight) executor_->copy_in(weight_.data(), &known_weight_, 4);
+  }
+  void add_up(const gpu::Stream& stream, float* data, long floats, MessageLabel) {
+    check(ncclAllReduce(data, data, static_cast<std::size_t>(floats), ncclFloat, weighted_sum_, connected(),
+                        stream.get()),
+          "adding up the devices' numbers");
+  }
+  void broadcast(const gpu::Stream& stream, int root, float* data, long floats, MessageLabel) {
+    check(ncclBroadcast(data, data, static_cast<std::size_t>(floats), ncclFloat, root, connected(), stream.get()),
+          "sending a device's numbers to all");
+  }
+  /// Past the transport's limit the device stops waiting for the others.
+  void await(const gpu::Stream& stream) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (;;) {
+      const cudaError_t status = cudaStreamQuery(stream.get());
+      if (status != cudaErrorNotReady) return gpu::check(status, "running what devices do together");
+      ncclResult_t failure = ncclSuccess;
+      check(ncclCommGetAsyncError(connected(), &failure), "asking for errors of other devices");
+      if (failure != ncclSuccess && failure != ncclInProgress) {
+        abandon();
+        check(failure, "bringing the devices' numbers together");
+      }
+      if (std::chrono::steady_clock::now() - begin > limit_) {
+        abandon();
+        fail("Cuda", "waiting for the other devices",
+             "within " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit_).count()) + " s",
+             "nothing");
+      }
+      std::this_thread::yield();
+    }
+  }
+  /// Ends what runs on this device and waits for others.
+  void abandon() noexcept {
+    if (communicator_ != nullptr) ncclCommAbort(std::exchange(communicator_, nullptr));
+  }
+
+ private:
+  ncclComm_t connected() const {
+    if (communicator_ == nullptr) throw PeerFailed("Cuda: another device has failed");
+    return communicator_;
+  }
+  void check(ncclResult_t status, const char* what) const {
+    if (status == ncclSuccess) return;
+    std::string found = ncclGetErrorString(status);
+    if (communicator_ != nullptr) found.append(": ").append(ncclGetLastError(communicator_));
+    fail("Cuda", what, "success", found);
+  }
+
+  Executor* executor_;
+  std::chrono::nanoseconds limit_;
+  DeviceBuffer<Executor> weight_;  ///< there: what was recorded reads it when it runs
+  float known_weight_ = -1;
+  ncclComm_t communicator_ = nullptr;
+  ncclRedOp_t weighted_sum_{};
+};
+
+}  // namespace tenet
+#endif

@@ -1,0 +1,68 @@
+#include "tenet/parallel/device_communicator.hpp"
+
+#include <tenet/comm/simulated_transport.hpp>
+
+#include "../support/far_device.hpp"
+#include "../support/ranks.hpp"
+
+using namespace tenet;
+
+namespace {
+
+/// What a device has after a sum by weights 1, 2, …, a sum by other ones, and after the second one's numbers were sent.
+template <class T>
+std::vector<float> numbers_after(T& transport) {
+  constexpr long floats = 40;
+  far::Executor executor(transport.rank());
+  DeviceCommunicator<far::Executor, T> communicator(executor, transport);
+  DeviceBuffer<far::Executor> numbers;
+  numbers.grow(executor, 2 * floats, "a test");
+  const auto fill = [&] {
+    for (long i = 0; i < floats; ++i) numbers.data()[i] = static_cast<float>(transport.rank() + 1 + i);
+  };
+  std::vector<float> result;
+  // Two rounds of what was recorded once: the weight is read when it runs.
+  const auto recorded = executor.record([&] { communicator.add_up(executor, numbers.data(), floats, {"sum", 0, -1}); });
+  for (const float factor : {1.0f, 0.5f}) {
+    fill();
+    communicator.weigh(factor * static_cast<float>(transport.rank() + 1));
+    executor.replay(recorded);
+    communicator.await(executor);
+    result.insert(result.end(), {numbers.data()[0], numbers.data()[39]});
+  }
+  fill();
+  communicator.broadcast(executor, 1, numbers.data() + 1, floats - 1, {"numbers", 1, -1});
+  result.insert(result.end(), {numbers.data()[0], numbers.data()[1], numbers.data()[39]});
+  return result;
+}
+
+/// Weights 1 to n of numbers r + 1 + i.
+void check(int rank, int devices, const std::vector<float>& found) {
+  CAPTURE(rank, devices);
+  const auto sum = [&](int i) {
+    float result = 0;
+    for (int r = 0; r < devices; ++r) result += static_cast<float>((r + 1) * (r + 1 + i));
+    return result;
+  };
+  CHECK(found == std::vector<float>{sum(0), sum(39), sum(0) / 2, sum(39) / 2, static_cast<float>(rank + 1), 3, 41});
+}
+
+}  // namespace
+
+TEST_CASE("devices add up their numbers by their weights, and send those of one", "[parallel][device_communicator]") {
+  for (const int devices : {2, 3, 4}) {
+    const auto found = ranks::collect(devices, [](ThreadTransport& transport) { return numbers_after(transport); });
+    for (int r = 0; r < devices; ++r) check(r, devices, found[static_cast<std::size_t>(r)]);
+  }
+}
+
+TEST_CASE("the same over a simulated network", "[parallel][device_communicator]") {
+  constexpr int devices = 5;
+  SimulatedNetwork network(devices, {.link = {.latency = 1e-3, .bytes_per_second = 1e6}});
+  std::vector<std::vector<float>> found(devices);
+  const double seconds = network.run([&](SimulatedTransport& transport) {
+    found[static_cast<std::size_t>(transport.rank())] = numbers_after(transport);
+  });
+  for (int r = 0; r < devices; ++r) check(r, devices, found[static_cast<std::size_t>(r)]);
+  CHECK(seconds > 3 * 2e-3);  // there and back, at least, for each
+}

@@ -1,0 +1,77 @@
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "../support/same_training.hpp"
+#include "tenet/comm/thread_transport.hpp"
+#include "tenet/cuda.hpp"
+#include "tenet/device/cuda_on_host.hpp"
+#include "tenet/parallel/nccl.hpp"
+#include "tenet/tenet.hpp"
+
+using namespace tenet;
+
+namespace {
+
+struct Net : Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, ReLU, Flatten, Linear<144, 3>> {};
+template <class Device, int replicas>
+using TrainerOn =
+    Trainer<Net, CrossEntropy, Sgd, Image<1, 8, 8>, Device, DataParallel<replicas>, AllReduce, BucketBytes<64>>;
+
+/// `replicas` of a device train as those of the reference device do: whole batches, and some that leave one without
+/// samples.
+template <class Device, int replicas>
+void check_training() {
+  std::vector<float> images(12 * 64);
+  std::vector<std::int32_t> labels(12);
+  Random random(5);
+  for (float& pixel : images) pixel = random.uniform(-1, 1);
+  for (std::int32_t& label : labels) label = static_cast<int>(random.below(3));
+  TrainerOn<Reference, replicas> here{{.learning_rate = 0.05f}, 3};
+  TrainerOn<Device, replicas> there{{.learning_rate = 0.05f}, 3};
+  check_same_training(here, there, images.data(), labels.data(), {4, 4, 12, 4, 1, 12, 1}, 1e-4f);
+}
+
+}  // namespace
+
+TEST_CASE("several devices train together through memories that are closed to the host", "[cuda][nccl]") {
+  check_training<CudaOnHost<>, 2>();
+}
+
+TEST_CASE("one GPU, and two, train through NCCL", "[cuda][nccl]") {
+  if (gpu::device_count() > 0) check_training<Cuda<0>, 1>();
+  if (gpu::device_count() > 1) check_training<Cuda<0>, 2>();
+}
+
+TEST_CASE("GPUs add up their numbers by their weights, and send those of one of them", "[cuda][nccl]") {
+  const int count = gpu::device_count();
+  ThreadNetwork network(std::max(count, 1));
+  std::vector<std::thread> threads;
+  std::vector<std::vector<float>> found(static_cast<std::size_t>(count));
+  for (int r = 0; r < count; ++r)
+    threads.emplace_back([&, r] {
+      gpu::Stream stream(r);
+      ThreadTransport transport(network, r);
+      DeviceCommunicator<gpu::Stream, ThreadTransport> communicator(stream, transport);
+      constexpr long floats = 1000;
+      std::vector<float> numbers(2 * floats, static_cast<float>(r + 1));
+      DeviceBuffer<gpu::Stream> there;
+      there.grow(stream, 2 * floats, "a test");
+      for (int round = 0; round < 2; ++round) {
+        stream.copy_in(there.data(), numbers.data(), 8 * floats);
+        communicator.weigh(round == 0 ? 1.0f : 0.5f);
+        communicator.add_up(stream, there.data(), floats, {"numbers", 0, -1});
+        communicator.broadcast(stream, count - 1, there.data() + floats, floats, {"numbers", 1, -1});
+        communicator.await(stream);
+      }
+      stream.copy_out(numbers.data(), there.data(), 8 * floats);
+      stream.synchronize();
+      found[static_cast<std::size_t>(r)] = numbers;
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::vector<float>& numbers : found) {
+    CHECK(numbers[0] == 0.25f * static_cast<float>(count * (count + 1)));
+    CHECK(numbers[999] == numbers[0]);
+    CHECK(numbers[1000] == static_cast<float>(count));
+    CHECK(numbers[1999] == static_cast<float>(count));
+  }
+}

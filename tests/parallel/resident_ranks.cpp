@@ -1,0 +1,57 @@
+#include "tenet/parallel/resident_ranks.hpp"
+
+#include "../support/far_device.hpp"
+#include "../support/training_ranks.hpp"
+
+using namespace tenet;
+
+namespace {
+
+/// With what is kept from step to step, and a batch norm, whose statistics are those of a rank's samples.
+struct Net : Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, ReLU, Dropout<25>, Flatten, Linear<16, 3>> {};
+using Learner = Trainer<Net, CrossEntropy, Adam, Image<1, 4, 4>>;
+
+/// Losses, parameters and statistics of a rank after some steps; in each the ranks have `parts` of the samples.
+template <class Device>
+std::vector<std::vector<float>> numbers_of(const std::vector<int>& parts) {
+  int all = 0;
+  for (const int part : parts) all += part;
+  const network::Samples<Learner> samples(all);
+  return ranks::Threads::collect(static_cast<int>(parts.size()), [&](int rank) {
+    Trainer<Net, CrossEntropy, Adam, Image<1, 4, 4>, Device, Distributed<ThreadWorld>, BucketBytes<64>> trainer{
+        {.learning_rate = 0.01f}, static_cast<std::uint64_t>(rank) + 3};
+    std::vector<float> numbers;
+    for (int step = 0; step < 5; ++step) {
+      const int turned = (rank + (step > 2 ? 1 : 0)) % static_cast<int>(parts.size());  // sizes change
+      int before = 0;
+      for (int r = 0; r < turned; ++r) before += parts[static_cast<std::size_t>(r)];
+      const StepResult result = trainer.step(samples.inputs.data() + before * 16, samples.targets.data() + before,
+                                             parts[static_cast<std::size_t>(turned)]);
+      numbers.insert(numbers.end(), {result.loss, result.accuracy});
+    }
+    const float* const gradients = trainer.gradients();
+    auto& weights = trainer.weights();
+    numbers.insert(numbers.end(), gradients, gradients + weights.table.parameter_floats);
+    numbers.insert(numbers.end(), weights.parameters(), weights.parameters() + weights.table.parameter_floats);
+    numbers.insert(numbers.end(), weights.buffers(), weights.buffers() + weights.table.buffer_floats);
+    const auto scores = trainer.predict(samples.inputs.data(), 2);
+    numbers.insert(numbers.end(), scores.begin(), scores.end());
+    return numbers;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("ranks whose devices have memories of their own train as those on the host do",
+          "[parallel][resident_ranks]") {
+  for (const std::vector<int>& parts : {std::vector<int>{4, 4}, {5, 1, 3}, {3, 4, 2, 3}}) {
+    const auto expected = numbers_of<Reference>(parts), found = numbers_of<far::Device>(parts);
+    CAPTURE(parts.size());
+    REQUIRE(found[0].size() == expected[0].size());
+    long differing = 0;
+    for (std::size_t i = 0; i < found[0].size(); ++i)
+      differing += !(found[0][i] == Approx(expected[0][i]).margin(1e-5));
+    CHECK(differing == 0);
+    for (const auto& of_rank : found) CHECK(of_rank == found[0]);  // to the bit
+  }
+}

@@ -1,0 +1,155 @@
+#include "tenet/parallel/resident_replicas.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "../support/far_device.hpp"
+#include "../support/message.hpp"
+#include "../support/same_training.hpp"
+#include "../temporary_folder.hpp"
+#include "tenet/data/resident.hpp"
+#include "tenet/tenet.hpp"
+#include "tenet/train/timeline.hpp"
+
+using namespace tenet;
+
+namespace {
+
+/// With everything that is kept from step to step: parameters, running statistics, optimizer states, dropout's seed.
+struct Net : Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, ReLU, MaxPool2d<2>, Dropout<25>, Flatten, Linear<36, 3>> {};
+using Shape = Image<1, 8, 8>;
+template <class Device, int replicas, class... Policies>
+using TrainerOn = Trainer<Net, CrossEntropy, Adam, Shape, Device, DataParallel<replicas>, AllReduce, Policies...>;
+
+struct Samples {
+  std::vector<float> images;
+  std::vector<std::int32_t> labels;
+  explicit Samples(int count) : images(static_cast<std::size_t>(count) * 64), labels(static_cast<std::size_t>(count)) {
+    Random random(5);
+    for (float& pixel : images) pixel = random.uniform(-1, 1);
+    for (std::int32_t& label : labels) label = static_cast<int>(random.below(3));
+  }
+};
+
+struct Pair {
+  TrainerOn<Reference, 2> here{{.learning_rate = 0.05f}, 3};
+  TrainerOn<far::Device, 2> there{{.learning_rate = 0.05f}, 3};
+  Samples samples{12};
+
+  void step(int batch) {
+    const StepResult a = here.step(samples.images.data(), samples.labels.data(), batch),
+                     b = there.step(samples.images.data(), samples.labels.data(), batch);
+    CHECK(b.loss == Approx(a.loss).epsilon(1e-5));
+    CHECK(a.accuracy == b.accuracy);
+  }
+  void check_same() {
+    for (const std::string& name : here.weights().names()) {
+      if (name.ends_with("num_batches_tracked")) continue;
+      CAPTURE(name);
+      const auto left = here.weights()[name], right = there.weights()[name];
+      for (std::size_t i = 0; i < left.size(); ++i) CHECK(right[i] == Approx(left[i]).margin(1e-5));
+    }
+  }
+};
+
+/// Steps of batches of all sizes, recorded ones among them, and some with less samples than there are devices.
+template <int replicas, class... Policies>
+void check_training() {
+  const Samples samples(12);
+  TrainerOn<Reference, replicas, Policies...> here{{.learning_rate = 0.05f}, 3};
+  TrainerOn<far::Device, replicas, Policies...> there{{.learning_rate = 0.05f}, 3};
+  check_same_training(here, there, samples.images.data(), samples.labels.data(), {4, 4, 12, 4, 1, 12, 3, 1, 4}, 1e-6f);
+  const float* const expected = here.gradients();
+  const float* const found = there.gradients();
+  for (long i = 0; i < Weights<Net>::table.parameter_floats; ++i) CHECK(found[i] == Approx(expected[i]).margin(1e-6));
+}
+
+}  // namespace
+
+TEST_CASE("devices with memories of their own train together as replicas on the host do",
+          "[parallel][resident_replicas]") {
+  check_training<2>();
+  check_training<3, BucketBytes<64>>();
+}
+
+TEST_CASE("evaluation, files and queued steps of several devices use the newest parameters on all of them",
+          "[parallel][resident_replicas]") {
+  Pair pair;
+  const TensorDataset images(pair.samples.images, {1, 8, 8}, pair.samples.labels);
+  DataLoader loader{images, {.batch_size = 5}};
+  const TemporaryFolder folder;
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 3; ++i) pair.step(4);
+    const Evaluation a = pair.here.evaluate(loader), b = pair.there.evaluate(loader);
+    CHECK(b.loss == Approx(a.loss).epsilon(1e-5));
+    CHECK(b.accuracy == Approx(a.accuracy));
+    pair.here.weights()["6.bias"][1] = pair.there.weights()["6.bias"][1] = 0.75f;  // on both devices
+    pair.step(4);
+    pair.check_same();
+    pair.there.save(folder / "net.safetensors");
+    pair.step(12);  // beside what was saved
+    pair.here.load(folder / "net.safetensors"), pair.there.load(folder / "net.safetensors");
+  }
+  for (int i = 0; i < 3; ++i) {
+    pair.here.step(pair.samples.images.data(), pair.samples.labels.data(), 4);
+    pair.there.step_async(pair.samples.images.data(), pair.samples.labels.data(), 4);
+  }
+  pair.there.synchronize();
+  pair.check_same();
+}
+
+TEST_CASE("each of several devices makes its part of a batch of data that stays there",
+          "[parallel][resident_replicas]") {
+  const Samples many(30);
+  const Map images(TensorDataset(many.images, {1, 8, 8}, many.labels), RandomCrop{2});
+  const auto losses = [&](const auto& data) {
+    TrainerOn<far::Device, 2> trainer{{.learning_rate = 0.05f}, 3};
+    DataLoader loader{data, {.batch_size = 7, .shuffle = true, .seed = 2}};
+    std::vector<double> result;
+    FitOptions options{.epochs = 3, .progress = nullptr};
+    options.on_step = [&](long, const StepResult& step) { result.push_back(step.loss); };
+    trainer.fit(loader, options);
+    result.push_back(trainer.evaluate(loader).loss);
+    result.push_back(trainer.step(many.images.data(), many.labels.data(), 8).loss);  // of the host's memory again
+    return result;
+  };
+  const auto expected = losses(images), found = losses(Resident{images});
+  CHECK(expected.size() == 17);
+  CHECK(found == expected);
+}
+
+TEST_CASE("where one of several devices fails, the others end, now and later", "[parallel][resident_replicas]") {
+  for (const bool recorded : {false, true}) {
+    Pair pair;
+    pair.step(4);
+    if (recorded) pair.step(4);
+    far::Executor::copies_fail_on = 1;
+    const auto step = [&] { pair.there.step(pair.samples.images.data(), pair.samples.labels.data(), 4); };
+    CHECK(message_of(step) == "far: copying in; expected success, found device 1 is gone");
+    far::Executor::copies_fail_on = -1;
+    CHECK(message_of(step).find("another rank has failed") != std::string::npos);
+  }
+}
+
+TEST_CASE("the timeline of several devices shows what they do together", "[parallel][resident_replicas]") {
+  using Recorded = TrainerOn<far::Device, 2, Timeline<>>;
+  Recorded trainer{{.learning_rate = 0.05f}, 3};
+  const Samples samples(8);
+  far::Event::recorded = 0;
+  for (int i = 0; i < 2; ++i) trainer.step(samples.images.data(), samples.labels.data(), 8);
+  const auto report = trainer.timeline();
+  REQUIRE(report.rows().size() == 2);
+  for (const RecordedRow& row : report.rows()) {
+    std::vector<std::string> together;
+    long bytes = 0, steps = 0;
+    for (const Span& span : row.spans) {
+      steps += span.kind == SpanKind::step;
+      if (span.kind != SpanKind::collective) continue;
+      together.push_back(span.name);
+      bytes += span.bytes;
+    }
+    CHECK(together == std::vector<std::string>{"gradients of all devices", "running statistics",
+                                               "gradients of all devices", "running statistics"});
+    CHECK(bytes == 2 * 4 * (Weights<Net>::table.parameter_floats + Weights<Net>::table.buffer_floats));
+    CHECK(steps == 2 * Recorded::Training::lowered.used.steps);
+  }
+}
