@@ -171,7 +171,8 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     }
     const long room = this->memory_floats();
     naming("", [&] { timed_steps_.begin(*executor_); });
-    Base::begin(batch, batch, [this](int first, int last) { give_steps(first, last, false); });
+    Base::begin(batch, batch,
+                [&](int first, int last) { give_all(detail::sequence_of(first, last, {}), batch, false); });
     run_all(batch, this->memory_floats() != room);
     for (std::size_t i = 0; i < static_cast<std::size_t>(Program::result_count); ++i) {
       const long floats = floats_of(*Program::result_types[i], batch);
@@ -237,9 +238,9 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   /// places of what they work on.
   void run_all(int batch, bool places_are_new) {
     if constexpr (requires { executor_->runs_one_by_one(); })
-      if (executor_->runs_one_by_one()) return give_all(batch, true);
+      if (executor_->runs_one_by_one()) return give_all(sequence_of<Program, Exchanges>(), batch, true);
     if constexpr (HasTimelineRow<Executor>) {
-      give_all(batch, false);
+      give_all(sequence_of<Program, Exchanges>(), batch, false);
     } else if constexpr (requires { typename Executor::Recording; }) {
       if (places_are_new || recorded_.size() > most_recordings) recorded_.clear();
       const auto found = recorded_.find(batch);
@@ -258,28 +259,19 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   }
   void start(int batch) {
     if constexpr (HasLanes<Executor>) {
-      clear_gradients(batch);
       run_on_lanes(lanes_of<Program, Exchanges>(), *executor_, [this, batch](Executor& lane, int place) {
         give_entry(lane, batch, sequence_of<Program, Exchanges>()[static_cast<std::size_t>(place)], false);
       });
     } else {
-      give_all(batch, false);
+      give_all(sequence_of<Program, Exchanges>(), batch, false);
     }
   }
   /// One behind the other. If each is waited for before the next one starts, it is known what fails.
-  void give_all(int batch, bool waits) {
-    clear_gradients(batch);
+  void give_all(std::span<const SequenceEntry> sequence, int batch, bool waits) {
     timed_steps_.restart(*executor_);
-    for (const SequenceEntry& entry : sequence_of<Program, Exchanges>()) {
+    for (const SequenceEntry& entry : sequence) {
       give_entry(*executor_, batch, entry, waits);
       timed_steps_.end_step(*executor_, span_of(entry));
-    }
-  }
-  void give_steps(int first, int last, bool waits) {
-    timed_steps_.restart(*executor_);
-    for (int s = first; s < last; ++s) {
-      give_step(*executor_, s, waits);
-      timed_steps_.end_step(*executor_, span_of({.step = s}));
     }
   }
   void give_entry(Executor& lane, int batch, const SequenceEntry& entry, bool waits) {
@@ -291,15 +283,15 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
         if (waits) exchanges_->await(lane);
         return;
       }
-      // Without samples there is only the update.
-      if (batch == 0 && (entry.step < Program::lowered.first_update || entry.step >= Program::lowered.after_update))
-        return;
+      // Without samples there is only the update: gradients of another batch count nothing in the sum.
+      if (batch == 0 && !is_update(entry.step)) return;
     }
     give_step(lane, entry.step, waits);
   }
-  void clear_gradients(int batch) {
-    if (has_exchanges && batch == 0)
-      executor_->zero(arenas_->memory(Arena::gradients), 4 * Program::slots.parameter_floats);
+  /// Or what brings an update to its place.
+  static constexpr bool is_update(int step) {
+    return step >= Program::lowered.first_update &&
+           (step < Program::lowered.after_update || !updates_by_elements<Program>());
   }
   void give_step(Executor& lane, int s, bool waits) {
     const auto range = range_of(s);
