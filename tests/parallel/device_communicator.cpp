@@ -22,7 +22,9 @@ std::vector<float> numbers_after(T& transport) {
   };
   std::vector<float> result;
   // Two rounds of what was recorded once: the weight is read when it runs.
-  const auto recorded = executor.record([&] { communicator.add_up(executor, numbers.data(), floats, {"sum", 0, -1}); });
+  const auto recorded = executor.record([&] {
+    communicator.add_up_weighted(executor, numbers.data(), floats, {"sum", 0, -1});
+  });
   for (const float factor : {1.0f, 0.5f}) {
     fill();
     communicator.weigh(factor * static_cast<float>(transport.rank() + 1));
@@ -30,6 +32,11 @@ std::vector<float> numbers_after(T& transport) {
     communicator.await(executor);
     result.insert(result.end(), {numbers.data()[0], numbers.data()[39]});
   }
+  fill();
+  communicator.add_up(executor, numbers.data(), numbers.data() + floats, 2, {"sum", 2, -1});
+  communicator.add_up(executor, numbers.data(), numbers.data(), 1, {"sum", 3, -1});
+  result.insert(result.end(),
+                {numbers.data()[0], numbers.data()[1], numbers.data()[floats], numbers.data()[floats + 1]});
   fill();
   communicator.broadcast(executor, 1, numbers.data() + 1, floats - 1, {"numbers", 1, -1});
   result.insert(result.end(), {numbers.data()[0], numbers.data()[1], numbers.data()[39]});
@@ -44,7 +51,9 @@ void check(int rank, int devices, const std::vector<float>& found) {
     for (int r = 0; r < devices; ++r) result += static_cast<float>((r + 1) * (r + 1 + i));
     return result;
   };
-  CHECK(found == std::vector<float>{sum(0), sum(39), sum(0) / 2, sum(39) / 2, static_cast<float>(rank + 1), 3, 41});
+  const float own = static_cast<float>(rank + 1), all = static_cast<float>(devices * (devices + 1) / 2);
+  CHECK(found == std::vector<float>{sum(0), sum(39), sum(0) / 2, sum(39) / 2, all, own + 1, all,
+                                    all + static_cast<float>(devices), own, 3, 41});
 }
 
 }  // namespace

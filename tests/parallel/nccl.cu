@@ -59,7 +59,7 @@ TEST_CASE("GPUs add up their numbers by their weights, and send those of one of 
       for (int round = 0; round < 2; ++round) {
         stream.copy_in(there.data(), numbers.data(), 8 * floats);
         communicator.weigh(round == 0 ? 1.0f : 0.5f);
-        communicator.add_up(stream, there.data(), floats, {"numbers", 0, -1});
+        communicator.add_up_weighted(stream, there.data(), floats, {"numbers", 0, -1});
         communicator.broadcast(stream, count - 1, there.data() + floats, floats, {"numbers", 1, -1});
         communicator.await(stream);
       }

@@ -55,3 +55,10 @@ TEST_CASE("ranks whose devices have memories of their own train as those on the 
     for (const auto& of_rank : found) CHECK(of_rank == found[0]);  // to the bit
   }
 }
+
+TEST_CASE("SyncBatchNorm: they train as one device with the samples of all", "[parallel][resident_ranks]") {
+  using networks::Residual;
+  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f};
+  ranks::check_training<ranks::Threads, Residual, CrossEntropy, Sgd, Image<2, 6, 5>, far::Device, SyncBatchNorm>(
+      {2, 3, 1}, sgd);
+}

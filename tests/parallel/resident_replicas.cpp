@@ -71,6 +71,17 @@ TEST_CASE("devices with memories of their own train together as replicas on the 
   check_training<3, BucketBytes<64>>();
 }
 
+TEST_CASE("SyncBatchNorm: they train together as one device does, and one may have no samples",
+          "[parallel][resident_replicas]") {
+  struct Normed : Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, ReLU, Flatten, Linear<144, 3>> {};
+  const Samples samples(12);
+  Trainer<Normed, CrossEntropy, Sgd, Shape, Reference> one{{.learning_rate = 0.05f}, 3};
+  Trainer<Normed, CrossEntropy, Sgd, Shape, far::Device, DataParallel<3>, SyncBatchNorm> three{{.learning_rate = 0.05f},
+                                                                                               3};
+  check_same_training(one, three, samples.images.data(), samples.labels.data(), {4, 4, 12, 2, 1, 12, 2, 1, 4, 2, 1},
+                      1e-5f);
+}
+
 TEST_CASE("evaluation, files and queued steps of several devices use the newest parameters on all of them",
           "[parallel][resident_replicas]") {
   Pair pair;

@@ -44,7 +44,7 @@ struct LanePlan {
     for (std::size_t b = end; b < accesses.size() && accesses[b].step == s; ++b)
       for (std::size_t a = end; a-- > 0;)
         if (!before[index(s)][index(accesses[a].step)] && conflict(accesses[a], accesses[b])) join(s, accesses[a].step);
-    int chosen = sequence[index(s)].exchange >= 0 ? exchange_lane : none;
+    int chosen = sequence[index(s)].is_together() ? exchange_lane : none;
     const bool is_fixed = chosen != none;
     for (int lane = 0; lane < most_lanes && !is_fixed; ++lane)  // the latest of those that it needs
       if (last[index(lane)] != none && before[index(s)][index(last[index(lane)])] &&

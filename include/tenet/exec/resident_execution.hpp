@@ -104,7 +104,8 @@ class ResidentDevice : public OneDevice<Device, Kernels> {
 /// For a timeline each step is started by itself, one behind the other, and its time is that between two events.
 ///
 /// Of several devices that run a training step together each has one, with `Exchanges` that say what they do together
-/// (`sequence_of`), and give(lane, i, memory) starts exchange i in an arena's memory. One of them may have no samples.
+/// (`sequence_of`), and start it: give(lane, i, memory) exchange i in an arena's memory, add_up(lane, from, to, floats)
+/// a sum over the whole batch. One of them may have no samples.
 template <class Program, class Exchanges>
 class ResidentExecution : public Execution<Program, OneSampleNever> {
   using Base = Execution<Program, OneSampleNever>;
@@ -161,7 +162,9 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   }
   void collect_gradients() { arenas_->bring_back_gradients(); }
 
-  void run(int batch) {
+  void run(int batch) { run(batch, batch); }
+  /// The same for a device with `batch` of the samples, perhaps none, that all devices have.
+  void run(int batch, long samples_of_all) {
     if constexpr (requires { executor_->use(); }) executor_->use();  // by whatever thread it is called
     const OpenRange range(*executor_, Program::Definition::name);
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -171,7 +174,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     }
     const long room = this->memory_floats();
     naming("", [&] { timed_steps_.begin(*executor_); });
-    Base::begin(batch, batch,
+    Base::begin(batch, samples_of_all,
                 [&](int first, int last) { give_all(detail::sequence_of(first, last, {}), batch, false); });
     run_all(batch, this->memory_floats() != room);
     for (std::size_t i = 0; i < static_cast<std::size_t>(Program::result_count); ++i) {
@@ -258,6 +261,9 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     }
   }
   void start(int batch) {
+    // Gradients of another batch do not count, if they are weighed; where they are terms of a sum, they are zero.
+    if (Program::is_on_part && batch == 0)
+      executor_->zero(arenas_->memory(Arena::gradients), 4 * Program::slots.parameter_floats);
     if constexpr (HasLanes<Executor>) {
       run_on_lanes(lanes_of<Program, Exchanges>(), *executor_, [this, batch](Executor& lane, int place) {
         give_entry(lane, batch, sequence_of<Program, Exchanges>()[static_cast<std::size_t>(place)], false);
@@ -283,10 +289,19 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
         if (waits) exchanges_->await(lane);
         return;
       }
-      // Without samples there is only the update: gradients of another batch count nothing in the sum.
+      if (entry.is_shared) return add_up(lane, batch, entry.step);
+      // Without samples there is only the update.
       if (batch == 0 && !is_update(entry.step)) return;
     }
     give_step(lane, entry.step, waits);
+  }
+  void add_up(Executor& lane, int batch, int s) {
+    const auto& step = Program::lowered.steps[s];
+    const auto range = range_of(s);
+    auto* const to = static_cast<float*>(const_cast<void*>(this->at(step.result)));
+    if (batch == 0) lane.zero(to, 4 * step.attribute);
+    exchanges_->add_up(lane, batch == 0 ? to : static_cast<const float*>(this->at(step.operands[0])), to,
+                       step.attribute);
   }
   /// Or what brings an update to its place.
   static constexpr bool is_update(int step) {

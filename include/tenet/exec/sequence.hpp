@@ -24,6 +24,9 @@ struct NoExchanges {
 /// A step, or an exchange; the other number is negative.
 struct SequenceEntry {
   int step = -1, exchange = -1;
+  bool is_shared = false;  ///< a step that the devices do together, as a sum over the whole batch
+
+  constexpr bool is_together() const { return is_shared || exchange >= 0; }
 };
 
 namespace detail {
@@ -66,8 +69,12 @@ namespace detail {
 /// All of a run but for the prepared steps. `Exchanges::all` are in the order in which they come.
 template <class Program, class Exchanges = NoExchanges>
 const std::vector<SequenceEntry>& sequence_of() {
-  static const std::vector<SequenceEntry> sequence =
-      detail::sequence_of(Program::lowered.prepared_steps, Program::lowered.used.steps, Exchanges::all);
+  static const std::vector<SequenceEntry> sequence = [] {
+    auto entries = detail::sequence_of(Program::lowered.prepared_steps, Program::lowered.used.steps, Exchanges::all);
+    for (SequenceEntry& entry : entries)
+      entry.is_shared = entry.step >= 0 && is_sum_over_workers(Program::lowered.steps[entry.step]);
+    return entries;
+  }();
   return sequence;
 }
 

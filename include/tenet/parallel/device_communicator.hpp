@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <tenet/comm/collectives.hpp>
 #include <tenet/device/own_memory.hpp>
 
@@ -14,7 +15,10 @@ concept RunsHostTasks = requires(Executor& executor, void (*task)()) { executor.
 /// does behind what the executor was given before, as kernels do, when all of them have been told.
 ///
 ///     void weigh(float weight);     from now on this device's numbers count so much in sums
-///     void add_up(Executor&, float* data, long floats, MessageLabel);      data = sum over devices of weight · data
+///     void add_up_weighted(Executor&, float* data, long floats, MessageLabel);
+///                                   data = sum over devices of weight · data
+///     void add_up(Executor&, const float* from, float* to, long floats, MessageLabel);
+///                                   to = sum over devices of from, which may be the same
 ///     void broadcast(Executor&, int root, float* data, long floats, MessageLabel);
 ///     void await(Executor&);        until all has been done; an `Error` where a device does not come
 ///     void abandon() noexcept;      this one has failed: nobody is to wait for it
@@ -33,9 +37,15 @@ class DeviceCommunicator {
   void weigh(float weight) {
     if (std::exchange(known_weight_, weight) != weight) executor_->copy_in(weight_.data(), &known_weight_, 4);
   }
-  void add_up(Executor& executor, float* data, long floats, MessageLabel label) {
+  void add_up_weighted(Executor& executor, float* data, long floats, MessageLabel label) {
     executor.give([this, data, floats, label, weight = weight_.data()] {
       all_reduce(*transport_, data, floats, label, *weight);
+    });
+  }
+  void add_up(Executor& executor, const float* from, float* to, long floats, MessageLabel label) {
+    executor.give([this, from, to, floats, label] {
+      if (from != to) std::copy_n(from, floats, to);
+      all_reduce(*transport_, to, floats, label);
     });
   }
   void broadcast(Executor& executor, int root, float* data, long floats, MessageLabel label) {

@@ -34,16 +34,25 @@ class ExchangedGradients {
   }
   /// What the devices tell each other besides.
   T& transport() { return *transport_; }
-  /// From now on this device's part counts so much: its share of the samples.
-  void weigh(float weight) { communicator_->weigh(weight); }
+  /// In the next run the device has so many of the samples. Its gradients are means over them, which count so much; or,
+  /// of a program that runs on a part of the batch, terms of the sum.
+  void begin(int samples, double of_all) {
+    weight_ = Program::is_on_part ? 1 : static_cast<float>(samples / of_all);
+    communicator_->weigh(weight_);
+  }
+  /// The same of its results that are one number.
+  float weight() const { return weight_; }
 
   void give(Executor& lane, int number, float* memory) {
     const Exchange& exchange = all[static_cast<std::size_t>(number)];
     const MessageLabel label{exchange.name, number, -1};  // what is recorded knows no step
     if (exchange.arena == Arena::gradients)
-      communicator_->add_up(lane, memory + exchange.first, exchange.floats, label);
+      communicator_->add_up_weighted(lane, memory + exchange.first, exchange.floats, label);
     else
       communicator_->broadcast(lane, 0, memory, exchange.floats, label);
+  }
+  void add_up(Executor& lane, const float* from, float* to, long floats) {
+    communicator_->add_up(lane, from, to, floats, {"sum over the batch", -1, -1});
   }
   /// All devices begin with what the first one has.
   void share(Executor& executor, float* memory, long floats) {
@@ -56,6 +65,7 @@ class ExchangedGradients {
 
  private:
   using Communicator = DeviceCommunicator<Executor, T>;
+  float weight_ = 1;
   std::unique_ptr<T> transport_;
   std::unique_ptr<Communicator> communicator_;
 };

@@ -49,10 +49,11 @@ class DeviceCommunicator<Executor, T> {
   void weigh(float weight) {
     if (std::exchange(known_weight_, weight) != weight) executor_->copy_in(weight_.data(), &known_weight_, 4);
   }
-  void add_up(const gpu::Stream& stream, float* data, long floats, MessageLabel) {
-    check(ncclAllReduce(data, data, static_cast<std::size_t>(floats), ncclFloat, weighted_sum_, connected(),
-                        stream.get()),
-          "adding up the devices' numbers");
+  void add_up_weighted(const gpu::Stream& stream, float* data, long floats, MessageLabel) {
+    all_reduce(stream, data, data, floats, weighted_sum_);
+  }
+  void add_up(const gpu::Stream& stream, const float* from, float* to, long floats, MessageLabel) {
+    all_reduce(stream, from, to, floats, ncclSum);
   }
   void broadcast(const gpu::Stream& stream, int root, float* data, long floats, MessageLabel) {
     check(ncclBroadcast(data, data, static_cast<std::size_t>(floats), ncclFloat, root, connected(), stream.get()),
@@ -85,6 +86,10 @@ class DeviceCommunicator<Executor, T> {
   }
 
  private:
+  void all_reduce(const gpu::Stream& stream, const float* from, float* to, long floats, ncclRedOp_t operation) {
+    check(ncclAllReduce(from, to, static_cast<std::size_t>(floats), ncclFloat, operation, connected(), stream.get()),
+          "adding up the devices' numbers");
+  }
   ncclComm_t connected() const {
     if (communicator_ == nullptr) throw PeerFailed("Cuda: another device has failed");
     return communicator_;

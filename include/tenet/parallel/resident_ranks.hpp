@@ -54,11 +54,10 @@ class ResidentRankStep {
     if (step_ == 1) exchanges_.share(*executor_, arenas_->memory(Arena::parameters), Program::slots.parameter_floats);
     float samples = static_cast<float>(batch);
     add_up(&samples, 1, "number of samples");
-    const float weight = static_cast<float>(batch) / samples;
-    exchanges_.weigh(weight);
-    execution_.run(batch);
+    exchanges_.begin(batch, samples);
+    execution_.run(batch, static_cast<long>(samples));
     for (int i = 0; i < Program::result_count; ++i)
-      numbers_[static_cast<std::size_t>(i)] = weight * *execution_.result(i);
+      numbers_[static_cast<std::size_t>(i)] = exchanges_.weight() * *execution_.result(i);
     add_up(numbers_.data(), Program::result_count, "results");
   }
   void add_up(float* numbers, long count, const char* what) {

@@ -84,9 +84,8 @@ class ReplicatedResidentExecution {
       const Shard part = part_of(r);
       if (!updates && part.samples == 0) return;
       if (!are_made_there_) give_part(r, part);
-      if constexpr (updates)
-        parts_[index(r)]->exchanges.weigh(static_cast<float>(part.samples) / static_cast<float>(batch));
-      one(r).run(part.samples);
+      if constexpr (updates) parts_[index(r)]->exchanges.begin(part.samples, batch);
+      one(r).run(part.samples, batch);
     });
   }
   /// Results of a sample one after the other; those of a batch are means over its samples.
@@ -131,6 +130,12 @@ class ReplicatedResidentExecution {
     }
   }
 
+  float weight_of(int r) const {
+    if constexpr (updates)
+      return parts_[index(r)]->exchanges.weight();
+    else
+      return static_cast<float>(part_of(r).samples) / static_cast<float>(batch_);
+  }
   void gather(int k) const {
     const TensorInfo& type = *Program::result_types[index(k)];
     Buffer& to = results_[index(k)];
@@ -144,8 +149,7 @@ class ReplicatedResidentExecution {
       if (type.batched)
         std::copy_n(from, type.size() * part.samples, to.data() + type.size() * part.first_sample);
       else
-        for (long j = 0; j < type.size(); ++j)
-          to.data()[j] += from[j] * static_cast<float>(part.samples) / static_cast<float>(batch_);
+        for (long j = 0; j < type.size(); ++j) to.data()[j] += from[j] * weight_of(r);
     }
   }
 

@@ -294,8 +294,6 @@ struct Policies {
       return std::type_identity<Synchronisation>{};
     else if constexpr (detail::is_cut<Shards>)
       return std::type_identity<Shards>{};
-    else if constexpr (!alone && BatchNorm::shares_batch)
-      return std::type_identity<BatchNorm>{};
     else
       return std::type_identity<void>{};
   }
