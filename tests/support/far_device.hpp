@@ -57,6 +57,10 @@ struct Executor : tenet::reference::Serial {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
     bytes_out += bytes;
   }
+  void copy_there(void* to, const void* from, long bytes) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    bytes_there += bytes;
+  }
   void synchronize() {
     ++waits;
     if (waits == fails_at) tenet::fail("far", "running it", "success", "an illegal address");
@@ -82,7 +86,7 @@ struct Executor : tenet::reference::Serial {
   std::size_t depth = 0;
   bool one_by_one = false;
   long fails_at = -1;  ///< which wait throws
-  long bytes_in = 0, bytes_out = 0, waits = 0, recorded = 0, replayed = 0;
+  long bytes_in = 0, bytes_out = 0, bytes_there = 0, waits = 0, recorded = 0, replayed = 0;
 
  private:
   int device_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <tenet/core/buffer.hpp>
 #include <type_traits>
 #include <utility>
@@ -13,6 +14,7 @@ namespace tenet {
 ///     void* allocate(long bytes, const char* purpose);   static void free(void*);
 ///     static void* allocate_host(long bytes);            static void free_host(void*);
 ///     void zero(void*, long bytes);   void copy_in(void* to, const void* from, long bytes);   void copy_out(…);
+///     void copy_there(…);             // from its memory to its memory
 ///     void synchronize();
 ///
 /// Copies and zeros happen in the order of the calls, together with the kernels; what was copied out is there after
@@ -33,6 +35,24 @@ concept HasOwnMemory = requires { requires Executor::has_own_memory; };
 template <class Data, class Executor>
 concept StaysOn =
     HasOwnMemory<Executor> && requires(const Data& data, Executor& executor) { data.on(executor).words(1); };
+
+/// Numbers that lie in the memory of a device, one after the other, for a trainer or model there to read; or where one
+/// has left them. Of a container there, such as a thrust::device_vector, it knows how many they are.
+template <class T>
+struct OnDevice {
+  const T* data = nullptr;
+  long size = -1;  ///< negative: not known
+
+  explicit OnDevice(const T* numbers, long count = -1) : data(numbers), size(count) {}
+  template <class Container>
+    requires requires(const Container& container) {
+      { container.data().get() } -> std::convertible_to<const T*>;
+    }
+  explicit OnDevice(const Container& container)
+      : data(container.data().get()), size(static_cast<long>(container.size())) {}
+};
+template <class Container>
+OnDevice(const Container&) -> OnDevice<typename Container::value_type>;
 
 /// Floats in the memory of a device. `Buffer` with its executor named: that of the host, or of the device.
 template <class Executor>

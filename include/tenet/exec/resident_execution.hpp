@@ -137,7 +137,9 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
                                                                        : Program::slots.parameter_floats;
     Base::bind(arena, arenas_->place(arena, host, floats));
   }
-  void give(int index, const void* input) { inputs_[static_cast<std::size_t>(index)].host = input; }
+  void give(int index, const void* input) { input_at(index).from = {input, false}; }
+  /// Of an input that lies in a device's memory.
+  void give_there(int index, const void* input) { input_at(index).from = {input, true}; }
   /// The inputs of the next run are made there, of data that stays there (`StaysOn`): what is copied in is which
   /// samples they are.
   template <class Dataset>
@@ -154,7 +156,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
       data.make(*executor_, reinterpret_cast<const std::uint32_t*>(words_there_.data()), batch, input(0, batch),
                 input(1, batch));
     });
-    inputs_[0].host = inputs_[1].host = nullptr;
+    inputs_[0].from = inputs_[1].from = {};
   }
   void use_weights(std::uint64_t version) {
     arenas_->bring_in(version);
@@ -163,37 +165,43 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   void collect_gradients() { arenas_->bring_back_gradients(); }
 
   void run(int batch) { run(batch, batch); }
-  /// The same for a device with `batch` of the samples, perhaps none, that all devices have.
-  void run(int batch, long samples_of_all) {
+  /// The same for a device with `batch` of the samples, perhaps none, that all devices have. Whether results stay
+  /// there.
+  void run(int batch, long samples_of_all, bool stays = false) {
     if constexpr (requires { executor_->use(); }) executor_->use();  // by whatever thread it is called
     const OpenRange range(*executor_, Program::Definition::name);
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      if (inputs_[i].host == nullptr) continue;
-      if (float* const there = input(i, batch))
-        executor_->copy_in(there, inputs_[i].host, floats_of(*Program::input_types[i], batch) * 4);
+      const auto [from, is_there] = inputs_[i].from;
+      if (from == nullptr) continue;
+      float* const to = input(i, batch);
+      if (to == nullptr) continue;
+      const long bytes = floats_of(*Program::input_types[i], batch) * 4;
+      is_there ? executor_->copy_there(to, from, bytes) : executor_->copy_in(to, from, bytes);
     }
     const long room = this->memory_floats();
     naming("", [&] { timed_steps_.begin(*executor_); });
     Base::begin(batch, samples_of_all,
                 [&](int first, int last) { give_all(detail::sequence_of(first, last, {}), batch, false); });
     run_all(batch, this->memory_floats() != room);
+    is_running_ = true;
+    if (stays) return;
     for (std::size_t i = 0; i < static_cast<std::size_t>(Program::result_count); ++i) {
       const long floats = floats_of(*Program::result_types[i], batch);
       if (floats == 0) continue;
       results_[i].grow(floats);
       executor_->copy_out(results_[i].data(), Base::result(static_cast<int>(i)), floats * 4);
     }
-    is_running_ = true;
   }
   const float* result(int index) const {
-    if (std::exchange(is_running_, false))
-      naming("", [&] {
-        if constexpr (has_exchanges) exchanges_->await(*executor_);
-        executor_->synchronize();
-        timed_steps_.add_to_row(*executor_);
-      });
+    await();
     return results_[static_cast<std::size_t>(index)].data();
   }
+  /// Where it lies on the device. Behind `run_there` it is nowhere else.
+  const float* result_there(int index) const {
+    await();
+    return Base::result(index);
+  }
+  void run_there(int batch) { run(batch, batch, true); }
 
  private:
   /// Memory of the host that the device copies to while the host goes on.
@@ -220,12 +228,25 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     long size_ = 0;
   };
   struct Input {
-    const void* host = nullptr;
+    struct {
+      const void* data = nullptr;
+      bool is_there = false;  ///< in a device's memory; else in the host's
+    } from;
     DeviceBuffer<Executor> memory;
   };
+  Input& input_at(int index) { return inputs_[static_cast<std::size_t>(index)]; }
 
   static constexpr bool has_exchanges = !Exchanges::all.empty();
   static constexpr std::size_t most_recordings = 8;  ///< of batches of different sizes
+
+  void await() const {
+    if (std::exchange(is_running_, false))
+      naming("", [&] {
+        if constexpr (has_exchanges) exchanges_->await(*executor_);
+        executor_->synchronize();
+        timed_steps_.add_to_row(*executor_);
+      });
+  }
 
   /// Where the program reads an input of a batch of this size; null if it reads none of this number.
   float* input(std::size_t i, int batch) {

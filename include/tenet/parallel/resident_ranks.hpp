@@ -29,6 +29,7 @@ class ResidentRankStep {
   }
   void bind(Arena arena, float* host) { execution_.bind(arena, host); }
   void give(int index, const void* input) { execution_.give(index, input); }
+  void give_there(int index, const void* input) { execution_.give_there(index, input); }
   template <class Dataset>
   void give_made(const Dataset& dataset, long epoch, std::span<const long> samples) {
     execution_.give_made(dataset, epoch, samples);

@@ -57,10 +57,9 @@ class ReplicatedResidentExecution {
   void bind(Arena arena, float* host) {
     for (int r = 0; r < size(); ++r) one(r).bind(arena, host);
   }
-  void give(int index, const void* input) {
-    inputs_[static_cast<std::size_t>(index)] = input;
-    are_made_there_ = false;
-  }
+  void give(int i, const void* input) { give(i, input, false); }
+  /// Of an input that lies in the memory of one of the devices.
+  void give_there(int i, const void* input) { give(i, input, true); }
   template <class Dataset>
   void give_made(const Dataset& dataset, long epoch, std::span<const long> samples) {
     for (int r = 0; r < size(); ++r) {
@@ -121,12 +120,18 @@ class ReplicatedResidentExecution {
   One& one(int r) const { return parts_[index(r)]->execution; }
   Shard part_of(int r) const { return shard_of(batch_, r, size()); }
 
+  void give(int i, const void* input, bool is_there) {
+    inputs_[index(i)] = input;
+    is_there_[index(i)] = is_there;
+    are_made_there_ = false;
+  }
   void give_part(int r, const Shard& part) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const TensorInfo* const type = Program::input_types[i];
       if (type == nullptr || inputs_[i] == nullptr) continue;
       const long skipped = type->batched ? type->size() * part.first_sample : 0;  // elements of any type: 4 bytes
-      one(r).give(static_cast<int>(i), static_cast<const float*>(inputs_[i]) + skipped);
+      const float* const from = static_cast<const float*>(inputs_[i]) + skipped;
+      is_there_[i] ? one(r).give_there(static_cast<int>(i), from) : one(r).give(static_cast<int>(i), from);
     }
   }
 
@@ -180,6 +185,7 @@ class ReplicatedResidentExecution {
   ThreadNetwork network_;
   std::vector<std::unique_ptr<Part>> parts_;
   std::array<const void*, 4> inputs_{};
+  std::array<bool, 4> is_there_{};
   bool are_made_there_ = false;
   int batch_ = 0;
   mutable bool is_gathered_ = true;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <tenet/train/given.hpp>
 #include <tenet/train/policies.hpp>
 #include <tenet/train/programs.hpp>
 #include <tenet/train/weights.hpp>
@@ -39,7 +40,19 @@ class ModelOf {
     return {execution_.result(0), static_cast<std::size_t>(Output::size * (Output::batched ? batch : 1))};
   }
 
+  /// The same in the memory of the model's device, where the output stays: there, until the next call. What writes the
+  /// inputs has ended, or was given to `executor()`.
+  OnDevice<float> operator()(OnDevice<typename Input::Element> inputs, int batch = 1) {
+    static_assert(Chosen::has_own_memory && std::is_same_v<typename Chosen::Strategy, Single>,
+                  "OnDevice: of a model with one device, which has a memory of its own");
+    detail::check_size("inputs", inputs, Input::size, batch);
+    execution_.use_weights(weights_.version());
+    return detail::run_there<Output>(execution_, inputs, batch);
+  }
+
   Weights<Net>& weights() { return weights_; }
+  /// The device's; of several, the first one's.
+  typename Kernels::Executor& executor() { return devices_.executor(); }
 
  private:
   typename Chosen::Devices devices_;

@@ -1,15 +1,14 @@
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <tenet/data/data_loader.hpp>
 #include <tenet/train/batch_checks.hpp>
 #include <tenet/train/broken_trainer.hpp>
+#include <tenet/train/epochs.hpp>
 #include <tenet/train/fit_options.hpp>
-#include <tenet/train/interrupt.hpp>
+#include <tenet/train/given.hpp>
 #include <tenet/train/policies.hpp>
 #include <tenet/train/programs.hpp>
-#include <tenet/train/progress.hpp>
 #include <tenet/train/step_queue.hpp>
 #include <tenet/train/summary.hpp>
 #include <tenet/train/weights.hpp>
@@ -82,6 +81,31 @@ struct TrainerOf {
     return run_step(state_after_queue(), optimizer_now(), inputs, targets, batch);
   }
 
+  /// The same where inputs, targets or both lie in the memory of the trainer's device: step(OnDevice{images}, labels,
+  /// 64). What writes them has ended, or was given to `executor()`.
+  template <class Inputs, class Targets>
+    requires(detail::is_on_device<Inputs> || detail::is_on_device<Targets>)
+  StepResult step(Inputs inputs, Targets targets, int batch) {
+    constexpr bool fits = detail::Elements<detail::ElementOf<Inputs>,
+                                           detail::ElementOf<Targets>>::template fit<InputElement, TargetElement>;
+    static_assert(fits,
+                  "the element types of inputs or targets do not fit: inputs are float, or std::int32_t for Tokens; "
+                  "targets are std::int32_t labels for CrossEntropy, float for MeanSquaredError: convert them");
+    static_assert(has_own_memory, "OnDevice: this trainer's device works in the host's memory: give it a pointer");
+    if constexpr (fits && has_own_memory) {
+      State& now = state_after_queue();
+      auto& execution = prepared<Training>(now, &State::training);
+      detail::check_size("inputs", inputs, Input::size, batch);
+      detail::check_size("targets", targets, Target::size, batch);
+      detail::check_targets_there<Target, Output>(executor(), targets, batch);
+      detail::give_to(execution, 0, inputs);
+      detail::give_to(execution, 1, targets);
+      return run_given(now, optimizer_now(), execution, batch);
+    } else {
+      return {};
+    }
+  }
+
   /// The same step on a thread of its own, behind those that wait there: it returns at once, unless the queue is full.
   /// The batch is copied; the optimizer's settings are those of now. All else that needs the weights waits for it.
   PendingStep step_async(const InputElement* inputs, const TargetElement* targets, int batch) {
@@ -132,44 +156,10 @@ struct TrainerOf {
                   "the data set's element types do not fit: inputs are float, or std::int32_t for Tokens; targets are "
                   "std::int32_t labels for CrossEntropy, float for MeanSquaredError: use another data set or loss");
     detail::check_layout(loader.layout(), Input::info, Target::info);
-    FitReport report;
-    const InterruptGuard guard;
-    const struct Reset {  // also where a callback throws
-      float& factor;
-      ~Reset() { factor = 1.0f; }
-    } reset{state().factor};
-    Progress progress(options.progress, options.epochs, loader.size());
-    RepeatedSpan waiting(state_->devices.executor(), {.name = "a batch", .kind = SpanKind::wait});
-    long step = 0;
-    for (int epoch = 0; epoch < options.epochs && !report.interrupted; ++epoch) {
-      const auto begin = std::chrono::steady_clock::now();
-      EpochReport done{epoch + 1, 0, 0, 0, 0};
-      waiting.begin();
-      for (const Batch& batch : batches_of(loader, epoch)) {
-        waiting.end();
-        state_->factor = options.schedule ? options.schedule({step, options.epochs * loader.size(), epoch}) : 1.0f;
-        const StepResult result = step_of(loader, batch);
-        done.loss += result.loss * batch.size;
-        done.accuracy += result.accuracy * batch.size;
-        done.samples += batch.size;
-        progress.step(result.loss, result.accuracy, batch.size);
-        if (options.on_step) options.on_step(step + 1, result);
-        ++step;
-        if (InterruptGuard::requested()) {
-          report.interrupted = true;
-          break;
-        }
-        waiting.begin();
-      }
-      done.loss /= static_cast<double>(done.samples);
-      done.accuracy /= static_cast<double>(done.samples);
-      done.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      report.epochs.push_back(done);
-      if (!report.interrupted) progress.finish_epoch();
-      if (options.on_epoch) options.on_epoch(done);
-      if (options.stop_after && options.stop_after(done)) break;
-    }
-    return report;
+    return detail::run_epochs(
+        options, loader.size(), state().devices.executor(), state_->factor,
+        [&](long epoch) -> decltype(auto) { return batches_of(loader, epoch); },
+        [&](const Batch& batch) { return step_of(loader, batch); });
   }
 
   /// Loss and accuracy over a whole loader, in evaluation mode; nothing is changed.
@@ -179,23 +169,12 @@ struct TrainerOf {
                   "the data set's element types do not fit: inputs are float, or std::int32_t for Tokens; targets are "
                   "std::int32_t labels for CrossEntropy, float for MeanSquaredError: use another data set or loss");
     detail::check_layout(loader.layout(), Input::info, Target::info);
-    Evaluation total{0, 0, 0};
     auto& execution = prepared<Evaluating>(state(), &State::evaluating);
-    RepeatedSpan waiting(state_->devices.executor(), {.name = "a batch", .kind = SpanKind::wait});
-    waiting.begin();
-    for (const Batch& batch : batches_of(loader, 0)) {
-      waiting.end();
+    return detail::evaluate_all(state_->devices.executor(), batches_of(loader, 0), [&](const Batch& batch) {
       give(execution, loader, batch);
       execution.run(batch.size);
-      const StepResult result = result_of(execution);
-      total.loss += static_cast<double>(result.loss) * batch.size;
-      total.accuracy += static_cast<double>(result.accuracy) * batch.size;
-      total.samples += batch.size;
-      waiting.begin();
-    }
-    total.loss /= static_cast<double>(total.samples);
-    total.accuracy /= static_cast<double>(total.samples);
-    return total;
+      return result_of(execution);
+    });
   }
 
   /// The network's output for a batch, in evaluation mode; valid until the next run.
@@ -204,6 +183,14 @@ struct TrainerOf {
     give(execution, inputs, nullptr);
     execution.run(batch);
     return {execution.result(0), static_cast<std::size_t>(Output::size * batch)};
+  }
+
+  /// The same in the memory of the trainer's device, where the output stays: there, until the next run.
+  OnDevice<float> predict(OnDevice<InputElement> inputs, int batch) {
+    static_assert(has_own_memory && std::is_same_v<typename Chosen::Strategy, Single>,
+                  "predict(OnDevice): of a trainer with one device, which has a memory of its own");
+    detail::check_size("inputs", inputs, Input::size, batch);
+    return detail::run_there<Output>(prepared<Predicting>(state(), &State::predicting), inputs, batch);
   }
 
   /// Parameters and buffers to and from a safetensors file, under PyTorch's names.

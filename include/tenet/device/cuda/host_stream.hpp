@@ -98,6 +98,7 @@ class HostStream {
     const FarMemory::Open open;
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
+  static void copy_there(void* to, const void* from, long bytes) { copy_in(to, from, bytes); }
   static void synchronize() {}
 
   /// What it is given has run when the call returns.

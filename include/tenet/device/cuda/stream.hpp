@@ -101,6 +101,10 @@ class Stream {
   void copy_out(void* to, const void* from, long bytes) const {
     check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_), "copying out");
   }
+  /// From a device's memory, that of another GPU, too, to the stream's.
+  void copy_there(void* to, const void* from, long bytes) const {
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream_), "copying there");
+  }
   /// Streams of the same device that run beside this one, which is the first: what one of them is given behind
   /// `wait(mark)` runs after what another one was given before its `mark`.
   Stream& lane(int i) {

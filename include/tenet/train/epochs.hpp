@@ -1,0 +1,78 @@
+#pragma once
+
+#include <chrono>
+#include <tenet/core/timeline.hpp>
+#include <tenet/data/data_loader.hpp>
+#include <tenet/train/fit_options.hpp>
+#include <tenet/train/interrupt.hpp>
+#include <tenet/train/progress.hpp>
+
+/// The loops of a trainer over the batches of a loader.
+namespace tenet::detail {
+
+/// Trains for some epochs: step(batch) takes each batch of batches_of(epoch), of which there are `steps_of_epoch`.
+/// `factor` is that of the learning rate, which a schedule sets before each step. Ctrl-C ends it after the step that is
+/// under way.
+template <class Executor, class BatchesOf, class Step>
+FitReport run_epochs(const FitOptions& options, long steps_of_epoch, Executor& executor, float& factor,
+                     BatchesOf batches_of, Step take_step) {
+  FitReport report;
+  const InterruptGuard guard;
+  const struct Reset {  // also where a callback throws
+    float& factor;
+    ~Reset() { factor = 1.0f; }
+  } reset{factor};
+  Progress progress(options.progress, options.epochs, steps_of_epoch);
+  RepeatedSpan waiting(executor, {.name = "a batch", .kind = SpanKind::wait});
+  long step = 0;
+  for (int epoch = 0; epoch < options.epochs && !report.interrupted; ++epoch) {
+    const auto begin = std::chrono::steady_clock::now();
+    EpochReport done{epoch + 1, 0, 0, 0, 0};
+    waiting.begin();
+    for (const Batch& batch : batches_of(epoch)) {
+      waiting.end();
+      factor = options.schedule ? options.schedule({step, options.epochs * steps_of_epoch, epoch}) : 1.0f;
+      const StepResult result = take_step(batch);
+      done.loss += result.loss * batch.size;
+      done.accuracy += result.accuracy * batch.size;
+      done.samples += batch.size;
+      progress.step(result.loss, result.accuracy, batch.size);
+      if (options.on_step) options.on_step(step + 1, result);
+      ++step;
+      if (InterruptGuard::requested()) {
+        report.interrupted = true;
+        break;
+      }
+      waiting.begin();
+    }
+    done.loss /= static_cast<double>(done.samples);
+    done.accuracy /= static_cast<double>(done.samples);
+    done.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    report.epochs.push_back(done);
+    if (!report.interrupted) progress.finish_epoch();
+    if (options.on_epoch) options.on_epoch(done);
+    if (options.stop_after && options.stop_after(done)) break;
+  }
+  return report;
+}
+
+/// Loss and accuracy over all batches, of which evaluate(batch) gives those of one.
+template <class Executor, class Batches, class Evaluate>
+Evaluation evaluate_all(Executor& executor, Batches&& batches, Evaluate evaluate) {
+  Evaluation total{0, 0, 0};
+  RepeatedSpan waiting(executor, {.name = "a batch", .kind = SpanKind::wait});
+  waiting.begin();
+  for (const Batch& batch : batches) {
+    waiting.end();
+    const StepResult result = evaluate(batch);
+    total.loss += static_cast<double>(result.loss) * batch.size;
+    total.accuracy += static_cast<double>(result.accuracy) * batch.size;
+    total.samples += batch.size;
+    waiting.begin();
+  }
+  total.loss /= static_cast<double>(total.samples);
+  total.accuracy /= static_cast<double>(total.samples);
+  return total;
+}
+
+}  // namespace tenet::detail
