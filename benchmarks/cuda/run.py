@@ -51,6 +51,9 @@ WORKS = [
 TOLERANCE = {"bf16": 0.05, "tf32": 0.01}
 
 
+ACCURACY = "Fashion-MNIST to a test accuracy of "
+
+
 class CudaBench(Bench):
     def __init__(self, options):
         super().__init__("cuda", options)
@@ -104,6 +107,42 @@ class CudaBench(Bench):
                 self.rows.append(PeakRow(f"{work.name}, over {peer}", "us", mine * 1e6, {peer: peers[peer]}, 1 / times,
                                          "ratio"))
 
+    def host_work(self, network: str) -> None:
+        """What a step costs the host: one call of a recorded step, and a few numbers that are copied in."""
+        with Server(self.program("host")) as server:
+            server.ask("check " + network)
+            if self.options.rehearse:
+                return
+            seconds = measure([Competitor(server, network, "ours")], 3, 0.2)["ours"]
+            self.rows.append(PeakRow(f"{network}, batch 256: the host's work a step", "us", seconds * 1e6, limit=10))
+
+    def groups(self, network: str) -> None:
+        """Fused element-wise groups, by the bandwidth that each has; those that last too short to be told are left
+        out."""
+        with Server(self.program("groups")) as server:
+            numbers = server.ask("check " + network)
+        if self.options.rehearse:
+            return
+        peak = self.machine.ask("check copy")[0] / measure([Competitor(self.machine, "copy", "copy")], 3, 0.2)["copy"]
+        groups = [(size, seconds) for size, seconds in zip(numbers[::2], numbers[1::2], strict=True) if size >= 64e6]
+        if not groups:
+            raise RuntimeError("no group moves 64 MB")
+        share = [100 * size / seconds / peak for size, seconds in groups]
+        all_of_them = 100 * sum(size for size, _ in groups) / sum(seconds for _, seconds in groups) / peak
+        name = f"{network} step, bf16: {len(groups)} fused groups"
+        self.rows.append(PeakRow(name + ", the slowest", "% of copying", min(share), limit=85, higher_is_better=True))
+        self.rows.append(PeakRow(name + ", together", "% of copying", all_of_them, higher_is_better=True))
+
+    def accuracy(self, goal: str) -> None:
+        """Seconds to a test accuracy on Fashion-MNIST, from nothing: data, the GPU's start and tests included."""
+        with Server(self.program("accuracy")) as server:
+            seconds, reached = server.ask("check " + goal)
+        if self.options.rehearse:
+            return
+        if reached < float(goal):
+            raise RuntimeError(f"{reached:.4f} was reached in {seconds:.1f} s")
+        self.rows.append(PeakRow(ACCURACY + goal, "s", seconds, limit=10 if goal == "0.92" else None))
+
     def peaks(self) -> None:
         for case, unit, scale in (("bf16", "TFLOP/s", 1e-12), ("tf32", "TFLOP/s", 1e-12), ("copy", "GB/s", 1e-9)):
             label = f"this GPU's {'copy' if case == 'copy' else case + ' products'} peak"
@@ -127,8 +166,13 @@ def main() -> int:
               file=sys.stderr)
         return 2
     bench = CudaBench(options)
-    bench.run_all([("peaks", bench.peaks), *((work.name, lambda work=work: bench.run(work)) for work in WORKS
-                                             if bench.wanted(work.name))])
+    tasks = [(work.name, lambda work=work: bench.run(work)) for work in WORKS]
+    tasks += [(f"{network}: the host's work", lambda network=network: bench.host_work(network))
+              for network in ("MLP 784-256-10", "LeNet")]
+    tasks += [(f"{network}: fused groups", lambda network=network: bench.groups(network))
+              for network in ("ResNet-18", "GPT")]
+    tasks += [(ACCURACY + goal, lambda goal=goal: bench.accuracy(goal)) for goal in ("0.92", "0.94")]
+    bench.run_all([("peaks", bench.peaks), *(task for task in tasks if bench.wanted(task[0]))])
     bench.machine.close()
     return bench.finish(0 if options.rehearse else report(bench.rows, options))
 
