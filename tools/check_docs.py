@@ -35,6 +35,10 @@ def source(page: pathlib.Path) -> str:
     return code if "#include <tenet/" in code else PREAMBLE + code
 
 
+def has_code(page: pathlib.Path) -> bool:
+    return any(block.group(1) != "excerpt" for block in BLOCK.finditer(page.read_text()))
+
+
 def broken_links(page: pathlib.Path) -> list[str]:
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"`[^`]*`", "", text)
@@ -51,6 +55,8 @@ def main() -> int:
         for link in broken_links(page):
             print(f"{page}: no file '{link}'")
             failed = True
+        if not has_code(page):
+            continue
         command = [options.compiler, "-std=c++20", "-fsyntax-only", "-Wno-return-type", "-I", str(ROOT / "include"), "-I",
                    str(ROOT / "examples"), "-x", "c++", "-"]
         failed = subprocess.run(command, input=source(page), text=True).returncode != 0 or failed

@@ -4,6 +4,8 @@
 
 namespace {
 
+using image_order::channels_last;
+
 struct Numbers {
   std::vector<float> first, last;  ///< with channels first and last
 

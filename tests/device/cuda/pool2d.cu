@@ -4,6 +4,7 @@
 
 namespace {
 
+using image_order::channels_last;
 using tenet::Pool2dGeometry;
 
 void check_pooling(const Pool2dGeometry& g, int batch, const std::vector<float>& x) {
