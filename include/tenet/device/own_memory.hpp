@@ -91,4 +91,30 @@ class DeviceBuffer<Executor> : public Buffer {
   void grow(Executor&, long floats, const char*) { Buffer::grow(floats); }
 };
 
+/// Floats in memory of the host that the device copies to while the host goes on.
+template <class Executor>
+class PinnedBuffer {
+ public:
+  PinnedBuffer() = default;
+  PinnedBuffer(const PinnedBuffer&) = delete;
+  PinnedBuffer& operator=(const PinnedBuffer&) = delete;
+  ~PinnedBuffer() { release(); }
+  /// At least so many floats. When memory is taken, the old contents are lost.
+  void grow(long floats) {
+    if (floats <= size_) return;
+    release();
+    memory_ = static_cast<float*>(Executor::allocate_host(floats * 4));
+    size_ = floats;
+  }
+  float* data() const { return memory_; }
+
+ private:
+  void release() {
+    if (memory_ != nullptr) Executor::free_host(std::exchange(memory_, nullptr));
+    size_ = 0;
+  }
+  float* memory_ = nullptr;
+  long size_ = 0;
+};
+
 }  // namespace tenet

@@ -9,93 +9,13 @@
 #include <tenet/device/range.hpp>
 #include <tenet/exec/execution.hpp>
 #include <tenet/exec/lanes.hpp>
+#include <tenet/exec/resident_arenas.hpp>
 #include <tenet/exec/step_names.hpp>
 #include <tenet/exec/timed_steps.hpp>
 #include <vector>
 
 /// Programs on a device with a memory of its own: what they work on stays there from run to run.
 namespace tenet {
-
-/// Parameters, buffers, gradients and optimizer states in a device's memory, shared by all programs of a trainer, and
-/// where the host's copies lie. Parameters and buffers are copied in when the host has changed its own, and out when
-/// the host asks for what a step here has changed.
-template <class Executor>
-class ResidentArenas {
- public:
-  explicit ResidentArenas(Executor& executor) : executor_(&executor) {}
-
-  /// Room for an arena of so many floats; `host`: the host's copy, null if there is none.
-  float* place(Arena arena, float* host, long floats) {
-    Part& part = parts_[index(arena)];
-    part.host = host;
-    part.memory.grow(*executor_, floats, name(arena));
-    return part.memory.data();
-  }
-
-  /// The host's parameters and buffers have this version: they are brought here if what is here has another.
-  void bring_in(std::uint64_t version) {
-    if (version == version_) return;
-    version_ = version;
-    for (const Arena arena : {Arena::parameters, Arena::buffers}) {
-      Part& part = parts_[index(arena)];
-      if (part.memory.size() > 0) executor_->copy_in(part.memory.data(), part.host, bytes(part));
-    }
-  }
-  /// Where an arena is here.
-  float* memory(Arena arena) { return parts_[index(arena)].memory.data(); }
-  /// A program has changed them here: they have this version now, which the host has not.
-  void has_changed(std::uint64_t version) {
-    version_ = version;
-    host_is_old_ = true;
-  }
-  /// The host wants to read its copies, or to change them.
-  void bring_back() {
-    if (!std::exchange(host_is_old_, false)) return;
-    copy_out(Arena::parameters);
-    copy_out(Arena::buffers);
-    executor_->synchronize();
-  }
-  void bring_back_gradients() {
-    copy_out(Arena::gradients);
-    executor_->synchronize();
-  }
-
- private:
-  struct Part {
-    float* host = nullptr;
-    DeviceBuffer<Executor> memory;
-  };
-  static std::size_t index(Arena arena) { return static_cast<std::size_t>(arena); }
-  static long bytes(const Part& part) { return part.memory.size() * 4; }
-  static const char* name(Arena arena) {
-    return arena == Arena::parameters  ? "the parameters"
-           : arena == Arena::gradients ? "the gradients"
-           : arena == Arena::buffers   ? "the network's buffers"
-                                       : "the optimizer's states";
-  }
-  void copy_out(Arena arena) {
-    const Part& part = parts_[index(arena)];
-    if (part.memory.size() > 0 && part.host != nullptr) executor_->copy_out(part.host, part.memory.data(), bytes(part));
-  }
-
-  Executor* executor_;
-  std::array<Part, 8> parts_;
-  std::uint64_t version_ = ~std::uint64_t{0};
-  bool host_is_old_ = false;
-};
-
-/// One device with a memory of its own, and what a trainer's programs share there.
-template <class Device, class Kernels>
-class ResidentDevice : public OneDevice<Device, Kernels> {
- public:
-  using Executor = typename Kernels::Executor;
-  ResidentArenas<Executor>& arenas() { return arenas_; }
-  void has_changed(std::uint64_t version) { arenas_.has_changed(version); }
-  void bring_back() { arenas_.bring_back(); }
-
- private:
-  ResidentArenas<Executor> arenas_{this->executor()};
-};
 
 /// An `Execution` there, with the same interface: inputs are copied in, results out. `run` returns when it has started
 /// the program; `result` waits for it. If the executor has lanes, what does not depend on each other runs at once; if
@@ -204,29 +124,6 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   void run_there(int batch) { run(batch, batch, true); }
 
  private:
-  /// Memory of the host that the device copies to while the host goes on.
-  class PinnedBuffer {
-   public:
-    PinnedBuffer() = default;
-    PinnedBuffer(const PinnedBuffer&) = delete;
-    PinnedBuffer& operator=(const PinnedBuffer&) = delete;
-    ~PinnedBuffer() { release(); }
-    void grow(long floats) {
-      if (floats <= size_) return;
-      release();
-      memory_ = static_cast<float*>(Executor::allocate_host(floats * 4));
-      size_ = floats;
-    }
-    float* data() const { return memory_; }
-
-   private:
-    void release() {
-      if (memory_ != nullptr) Executor::free_host(std::exchange(memory_, nullptr));
-      size_ = 0;
-    }
-    float* memory_ = nullptr;
-    long size_ = 0;
-  };
   struct Input {
     struct {
       const void* data = nullptr;
@@ -385,7 +282,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   std::array<Input, 4> inputs_;
   std::vector<std::uint32_t> words_;  // of a batch that is made there
   DeviceBuffer<Executor> words_there_;
-  std::array<PinnedBuffer, 4> results_;
+  std::array<PinnedBuffer<Executor>, 4> results_;
   [[no_unique_address]] mutable TimedSteps<Executor> timed_steps_;
   std::map<int, typename RecordingOf<Executor>::type> recorded_;
   mutable bool is_running_ = false;
