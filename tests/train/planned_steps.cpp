@@ -48,6 +48,8 @@ TEST_CASE("costs grow with the samples of a replica, the update is shared", "[pl
   program.steps = {step(Pass::forward, 0, 10), step(Pass::update, 1, 8)};
   program.steps[0].cost_of_sample = 3;
   CHECK(times(planned_schedule(program, 8, 1, [](int) { return 0.0; }).steps) == Times{{0, 22}, {22, 26}});
+  program.shares_update = false;  // as devices with memories of their own
+  CHECK(times(planned_schedule(program, 8, 1, [](int) { return 0.0; }).steps) == Times{{0, 22}, {22, 30}});
 }
 
 TEST_CASE("devices wait for the steps of others that theirs need", "[planned_steps]") {

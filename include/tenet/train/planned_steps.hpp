@@ -44,7 +44,8 @@ struct PlannedSteps {
   std::size_t size = 1;         ///< of a step, in bytes
   int devices = 1;
   bool trains = false;
-  int replicas = 1;  ///< each with a part of the batch; they share the update
+  int replicas = 1;           ///< each with a part of the batch
+  bool shares_update = true;  ///< each updates a part of the parameters; else all of them
   std::vector<PlannedStep> steps;
   std::vector<PlannedBucket> buckets;
 
@@ -171,7 +172,7 @@ PlannedSchedule planned_schedule(const PlannedSteps& program, int batch, double 
     }
     const double samples = static_cast<double>(batch) / program.replicas;
     double seconds = (step.cost + samples * step.cost_of_sample) * seconds_of_cost;
-    if (step.pass == Pass::update) seconds /= program.replicas;
+    if (step.pass == Pass::update && program.shares_update) seconds /= program.replicas;
     const bool all = step.device < 0;
     if (all) seconds /= program.devices;
     for (int d = all ? 0 : step.device; d < (all ? program.devices : step.device + 1); ++d) {

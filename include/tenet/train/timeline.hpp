@@ -38,6 +38,7 @@ class TimelineRecording {
     else
       programs_.push_back(planned_steps<P>(name, replicas, BucketPlan<1>{}));
     programs_.back().trains = trains;
+    programs_.back().shares_update = !Chosen::has_own_memory;
     if (!trains) programs_.back().buckets.clear();
   }
 
