@@ -13,32 +13,32 @@ using namespace tenet;
 namespace {
 
 struct Net : Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, ReLU, Flatten, Linear<144, 3>> {};
-template <class Device, int replicas>
+template <class Device, int replicas, class... Policies>
 using TrainerOn =
     Trainer<Net, CrossEntropy, Sgd, Image<1, 8, 8>, Device, DataParallel<replicas>, AllReduce, BucketBytes<64>>;
 
 /// `replicas` of a device train as those of the reference device do: whole batches, and some that leave one without
 /// samples.
-template <class Device, int replicas>
+template <class Device, int replicas, class... Policies>
 void check_training() {
   std::vector<float> images(12 * 64);
   std::vector<std::int32_t> labels(12);
   Random random(5);
   for (float& pixel : images) pixel = random.uniform(-1, 1);
   for (std::int32_t& label : labels) label = static_cast<int>(random.below(3));
-  TrainerOn<Reference, replicas> here{{.learning_rate = 0.05f}, 3};
-  TrainerOn<Device, replicas> there{{.learning_rate = 0.05f}, 3};
+  TrainerOn<Reference, replicas, Policies...> here{{.learning_rate = 0.05f}, 3};
+  TrainerOn<Device, replicas, Policies...> there{{.learning_rate = 0.05f}, 3};
   check_same_training(here, there, images.data(), labels.data(), {4, 4, 12, 4, 1, 12, 1}, 1e-4f);
 }
 
 }  // namespace
 
-TEST_CASE("several devices train together through memories that are closed to the host", "[cuda][nccl]") {
-  check_training<CudaOnHost<>, 2>();
+TEST_CASE("several devices train together, in pieces, through memories that are closed to the host", "[cuda][nccl]") {
+  check_training<CudaOnHost<>, 2, MicroBatches<2>>();
 }
 
 TEST_CASE("one GPU, and two, train through NCCL", "[cuda][nccl]") {
-  if (gpu::device_count() > 0) check_training<Cuda<0>, 1>();
+  if (gpu::device_count() > 0) check_training<Cuda<0>, 1, SyncBatchNorm>();  // whose sums are NCCL's, with one GPU, too
   if (gpu::device_count() > 1) check_training<Cuda<0>, 2>();
 }
 

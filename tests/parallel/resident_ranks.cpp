@@ -9,17 +9,17 @@ namespace {
 
 /// With what is kept from step to step, and a batch norm, whose statistics are those of a rank's samples.
 struct Net : Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, ReLU, Dropout<25>, Flatten, Linear<16, 3>> {};
-using Learner = Trainer<Net, CrossEntropy, Adam, Image<1, 4, 4>>;
+using Learner = Trainer<Net, CrossEntropy, Sgd, Image<1, 4, 4>>;
 
 /// Losses, parameters and statistics of a rank after some steps; in each the ranks have `parts` of the samples.
-template <class Device>
+template <class Device, class... Policies>
 std::vector<std::vector<float>> numbers_of(const std::vector<int>& parts) {
   int all = 0;
   for (const int part : parts) all += part;
   const network::Samples<Learner> samples(all);
   return ranks::Threads::collect(static_cast<int>(parts.size()), [&](int rank) {
-    Trainer<Net, CrossEntropy, Adam, Image<1, 4, 4>, Device, Distributed<ThreadWorld>, BucketBytes<64>> trainer{
-        {.learning_rate = 0.01f}, static_cast<std::uint64_t>(rank) + 3};
+    Trainer<Net, CrossEntropy, Sgd, Image<1, 4, 4>, Device, Distributed<ThreadWorld>, BucketBytes<64>, Policies...>
+        trainer{{.learning_rate = 0.05f, .momentum = 0.9f}, static_cast<std::uint64_t>(rank) + 3};
     std::vector<float> numbers;
     for (int step = 0; step < 5; ++step) {
       const int turned = (rank + (step > 2 ? 1 : 0)) % static_cast<int>(parts.size());  // sizes change
@@ -40,12 +40,11 @@ std::vector<std::vector<float>> numbers_of(const std::vector<int>& parts) {
   });
 }
 
-}  // namespace
-
-TEST_CASE("ranks whose devices have memories of their own train as those on the host do",
-          "[parallel][resident_ranks]") {
+template <class... Policies>
+void check() {
   for (const std::vector<int>& parts : {std::vector<int>{4, 4}, {5, 1, 3}, {3, 4, 2, 3}}) {
-    const auto expected = numbers_of<Reference>(parts), found = numbers_of<far::Device>(parts);
+    const auto expected = numbers_of<Reference, Policies...>(parts),
+               found = numbers_of<far::Device, Policies...>(parts);
     CAPTURE(parts.size());
     REQUIRE(found[0].size() == expected[0].size());
     long differing = 0;
@@ -55,6 +54,15 @@ TEST_CASE("ranks whose devices have memories of their own train as those on the 
     for (const auto& of_rank : found) CHECK(of_rank == found[0]);  // to the bit
   }
 }
+
+}  // namespace
+
+TEST_CASE("ranks whose devices have memories of their own train as those on the host do",
+          "[parallel][resident_ranks]") {
+  check<>();
+}
+
+TEST_CASE("MicroBatches: each takes its samples in pieces", "[parallel][resident_ranks]") { check<MicroBatches<2>>(); }
 
 TEST_CASE("SyncBatchNorm: they train as one device with the samples of all", "[parallel][resident_ranks]") {
   using networks::Residual;

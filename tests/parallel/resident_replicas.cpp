@@ -71,6 +71,11 @@ TEST_CASE("devices with memories of their own train together as replicas on the 
   check_training<3, BucketBytes<64>>();
 }
 
+TEST_CASE("MicroBatches: each takes its part in pieces, one device or several", "[parallel][resident_replicas]") {
+  check_training<1, MicroBatches<3>>();
+  check_training<2, MicroBatches<2>, BucketBytes<64>>();
+}
+
 TEST_CASE("SyncBatchNorm: they train together as one device does, and one may have no samples",
           "[parallel][resident_replicas]") {
   struct Normed : Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, ReLU, Flatten, Linear<144, 3>> {};

@@ -92,6 +92,11 @@ struct Executor : tenet::reference::Serial {
   int device_;
 };
 
+template <class Work>
+void for_each(Executor&, long count, const Work& work) {
+  for (long i = 0; i < count; ++i) work(i);
+}
+
 /// The threads of a team one after the other: what `for_each_row` starts here must not bring their numbers together.
 struct Member {
   static constexpr int size = 3;

@@ -27,20 +27,6 @@ template <class Device, class Kernels = typename Device::Kernels>
     return std::make_unique<Executor>();
 }
 
-/// Whether the optimizer's steps are element-wise over all parameters, so that each part of them can be run alone.
-template <class Program>
-constexpr bool updates_by_elements() {
-  for (int i = 0; i < Program::graph.output_count; ++i) {
-    const Destination to = Program::graph.outputs[i].destination;
-    if ((to == Destination::parameters || to == Destination::state) && Program::plan.copied[i]) return false;
-  }
-  for (int s = Program::lowered.first_update; s < Program::lowered.after_update; ++s) {
-    const auto& step = Program::lowered.steps[s];
-    if (step.kind != Kind::element || Program::lowered.calls[step.region].batched) return false;
-  }
-  return true;
-}
-
 /// What is recorded of the optimizer's steps where they run by parts of the parameters.
 template <class Program>
 inline constexpr Span update_span{
@@ -250,13 +236,17 @@ class Execution {
   template <class RunPrepared>
   void begin(int batch, long samples_of_all, const RunPrepared& run_prepared) {
     if (batch != arenas_.batch || samples_of_all != samples_of_all_) prepare(batch, samples_of_all);
-    if constexpr (HasOwnMemory<Executor>)
-      if (std::exchange(numbers_are_new_, false) && numbers_.size() > 0)
-        executor_->copy_in(numbers_there_.data(), numbers_.data(), numbers_.size() * 4);
+    bring_in_numbers();
     if constexpr (Program::lowered.prepared_steps > 0) {
       if (!is_prepared_) run_prepared(0, Program::lowered.prepared_steps);
       is_prepared_ = true;
     }
+  }
+  /// Those that have been set, to where the device reads them.
+  void bring_in_numbers() {
+    if constexpr (HasOwnMemory<Executor>)
+      if (std::exchange(numbers_are_new_, false) && numbers_.size() > 0)
+        executor_->copy_in(numbers_there_.data(), numbers_.data(), numbers_.size() * 4);
   }
 
  private:

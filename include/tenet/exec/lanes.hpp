@@ -1,5 +1,6 @@
 #pragma once
 
+#include <mutex>
 #include <tenet/exec/sequence.hpp>
 #include <tenet/exec/turns.hpp>
 #include <vector>
@@ -66,13 +67,17 @@ struct LanePlan {
   return plan;
 }
 
-/// The plan of `sequence_of<Program, Exchanges>()`.
+/// The plan of `sequence_of<Program, Exchanges>(part)`.
 template <class Program, class Exchanges = NoExchanges>
-const LanePlan& lanes_of() {
-  static const LanePlan plan = [] {
-    const auto& sequence = sequence_of<Program, Exchanges>();
-    return lanes_of(detail::accesses_at(sequence, Exchanges::all, accesses_of<Program>), sequence);
-  }();
+const LanePlan& lanes_of(RunPart part = RunPart::all) {
+  static std::array<LanePlan, 3> plans;
+  static std::mutex mutex;  // several devices may ask at the same time
+  const std::lock_guard lock(mutex);
+  LanePlan& plan = plans[static_cast<std::size_t>(part)];
+  if (plan.turns.empty()) {
+    const auto& sequence = sequence_of<Program, Exchanges>(part);
+    plan = lanes_of(detail::accesses_at(sequence, Exchanges::all, accesses_of<Program>), sequence);
+  }
   return plan;
 }
 

@@ -182,4 +182,18 @@ struct Program {
   }();
 };
 
+/// Whether the optimizer's steps are element-wise over all parameters, so that each part of them can be run alone.
+template <class Program>
+constexpr bool updates_by_elements() {
+  for (int i = 0; i < Program::graph.output_count; ++i) {
+    const Destination to = Program::graph.outputs[i].destination;
+    if ((to == Destination::parameters || to == Destination::state) && Program::plan.copied[i]) return false;
+  }
+  for (int s = Program::lowered.first_update; s < Program::lowered.after_update; ++s) {
+    const auto& step = Program::lowered.steps[s];
+    if (step.kind != Kind::element || Program::lowered.calls[step.region].batched) return false;
+  }
+  return true;
+}
+
 }  // namespace tenet

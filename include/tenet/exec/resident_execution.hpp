@@ -64,7 +64,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   /// samples they are.
   template <class Dataset>
   void give_made(const Dataset& dataset, long epoch, std::span<const long> samples) {
-    if constexpr (requires { executor_->use(); }) executor_->use();
+    use();
     const auto& data = dataset.on(*executor_);
     const int batch = static_cast<int>(samples.size());
     const long count = data.words(batch);
@@ -85,11 +85,62 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   void collect_gradients() { arenas_->bring_back_gradients(); }
 
   void run(int batch) { run(batch, batch); }
-  /// The same for a device with `batch` of the samples, perhaps none, that all devices have. Whether results stay
-  /// there.
-  void run(int batch, long samples_of_all, bool stays = false) {
-    if constexpr (requires { executor_->use(); }) executor_->use();  // by whatever thread it is called
+  /// The same for a device with `batch` of the samples, perhaps none, that all devices have.
+  void run(int batch, long samples_of_all) {
+    use();
     const OpenRange range(*executor_, Program::Definition::name);
+    start(batch, samples_of_all);
+    copy_results(batch);
+  }
+  /// Results stay there.
+  void run_there(int batch) {
+    use();
+    const OpenRange range(*executor_, Program::Definition::name);
+    start(batch, batch);
+  }
+  /// Forward and backward pass of some samples: gradients are means over them. Then the update, where all of them are
+  /// there, with the exchanges before it.
+  void run_passes(int batch) {
+    use();
+    const OpenRange range(*executor_, Program::Definition::name);
+    start(batch, batch, RunPart::passes);
+    copy_results(batch);
+  }
+  void run_update() {
+    use();
+    const OpenRange range(*executor_, "update");
+    naming("", [&] { timed_steps_.begin(*executor_); });
+    Base::bring_in_numbers();  // a device without samples has run no passes
+    run_part(0, false, RunPart::update);
+    is_running_ = true;
+  }
+  const float* result(int index) const {
+    await();
+    return results_[static_cast<std::size_t>(index)].data();
+  }
+  /// Where it lies on the device. Behind `run_there` it is nowhere else.
+  const float* result_there(int index) const {
+    await();
+    return Base::result(index);
+  }
+  /// Until all has run; throws what has failed.
+  void await() const {
+    if (std::exchange(is_running_, false))
+      naming("", [&] {
+        if constexpr (has_exchanges) exchanges_->await(*executor_);
+        executor_->synchronize();
+        timed_steps_.add_to_row(*executor_);
+      });
+  }
+  /// Those of the last passes, in the device's memory.
+  float* gradients() { return arenas_->memory(Arena::gradients); }
+
+ private:
+  /// By whatever thread it is called.
+  void use() {
+    if constexpr (requires { executor_->use(); }) executor_->use();
+  }
+  void start(int batch, long samples_of_all, RunPart part = RunPart::all) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const auto [from, is_there] = inputs_[i].from;
       if (from == nullptr) continue;
@@ -102,9 +153,10 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     naming("", [&] { timed_steps_.begin(*executor_); });
     Base::begin(batch, samples_of_all,
                 [&](int first, int last) { give_all(detail::sequence_of(first, last, {}), batch, false); });
-    run_all(batch, this->memory_floats() != room);
+    run_part(batch, this->memory_floats() != room, part);
     is_running_ = true;
-    if (stays) return;
+  }
+  void copy_results(int batch) {
     for (std::size_t i = 0; i < static_cast<std::size_t>(Program::result_count); ++i) {
       const long floats = floats_of(*Program::result_types[i], batch);
       if (floats == 0) continue;
@@ -112,18 +164,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
       executor_->copy_out(results_[i].data(), Base::result(static_cast<int>(i)), floats * 4);
     }
   }
-  const float* result(int index) const {
-    await();
-    return results_[static_cast<std::size_t>(index)].data();
-  }
-  /// Where it lies on the device. Behind `run_there` it is nowhere else.
-  const float* result_there(int index) const {
-    await();
-    return Base::result(index);
-  }
-  void run_there(int batch) { run(batch, batch, true); }
 
- private:
   struct Input {
     struct {
       const void* data = nullptr;
@@ -135,15 +176,6 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
 
   static constexpr bool has_exchanges = !Exchanges::all.empty();
   static constexpr std::size_t most_recordings = 8;  ///< of batches of different sizes
-
-  void await() const {
-    if (std::exchange(is_running_, false))
-      naming("", [&] {
-        if constexpr (has_exchanges) exchanges_->await(*executor_);
-        executor_->synchronize();
-        timed_steps_.add_to_row(*executor_);
-      });
-  }
 
   /// Where the program reads an input of a batch of this size; null if it reads none of this number.
   float* input(std::size_t i, int batch) {
@@ -157,37 +189,36 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
 
   /// The first run of a size chooses algorithms, which takes a while and may not be recorded. Recorded steps hold the
   /// places of what they work on.
-  void run_all(int batch, bool places_are_new) {
+  void run_part(int batch, bool places_are_new, RunPart part) {
     if constexpr (requires { executor_->runs_one_by_one(); })
-      if (executor_->runs_one_by_one()) return give_all(sequence_of<Program, Exchanges>(), batch, true);
+      if (executor_->runs_one_by_one()) return give_all(sequence_of<Program, Exchanges>(part), batch, true);
     if constexpr (HasTimelineRow<Executor>) {
-      give_all(sequence_of<Program, Exchanges>(), batch, false);
+      give_all(sequence_of<Program, Exchanges>(part), batch, false);
     } else if constexpr (requires { typename Executor::Recording; }) {
       if (places_are_new || recorded_.size() > most_recordings) recorded_.clear();
-      const auto found = recorded_.find(batch);
+      const auto found = recorded_.find({batch, part});
       if (found != recorded_.end()) {
         if (!found->second) {
           const OpenRange range(*executor_, "recording");
-          found->second = executor_->record([this, batch] { start(batch); });
+          found->second = executor_->record([this, batch, part] { give_part(batch, part); });
         }
         return executor_->replay(found->second);
       }
-      start(batch);
-      recorded_.try_emplace(batch);
+      give_part(batch, part);
+      recorded_.try_emplace({batch, part});
     } else {
-      start(batch);
+      give_part(batch, part);
     }
   }
-  void start(int batch) {
+  void give_part(int batch, RunPart part) {
     // Gradients of another batch do not count, if they are weighed; where they are terms of a sum, they are zero.
-    if (Program::is_on_part && batch == 0)
-      executor_->zero(arenas_->memory(Arena::gradients), 4 * Program::slots.parameter_floats);
+    if (Program::is_on_part && batch == 0) executor_->zero(gradients(), 4 * Program::slots.parameter_floats);
     if constexpr (HasLanes<Executor>) {
-      run_on_lanes(lanes_of<Program, Exchanges>(), *executor_, [this, batch](Executor& lane, int place) {
-        give_entry(lane, batch, sequence_of<Program, Exchanges>()[static_cast<std::size_t>(place)], false);
+      run_on_lanes(lanes_of<Program, Exchanges>(part), *executor_, [&](Executor& lane, int place) {
+        give_entry(lane, batch, sequence_of<Program, Exchanges>(part)[static_cast<std::size_t>(place)], false);
       });
     } else {
-      give_all(sequence_of<Program, Exchanges>(), batch, false);
+      give_all(sequence_of<Program, Exchanges>(part), batch, false);
     }
   }
   /// One behind the other. If each is waited for before the next one starts, it is known what fails.
@@ -209,7 +240,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
       }
       if (entry.is_shared) return add_up(lane, batch, entry.step);
       // Without samples there is only the update.
-      if (batch == 0 && !is_update(entry.step)) return;
+      if (batch == 0 && !updates_or_moves<Program>(entry.step)) return;
     }
     give_step(lane, entry.step, waits);
   }
@@ -220,11 +251,6 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     if (batch == 0) lane.zero(to, 4 * step.attribute);
     exchanges_->add_up(lane, batch == 0 ? to : static_cast<const float*>(this->at(step.operands[0])), to,
                        step.attribute);
-  }
-  /// Or what brings an update to its place.
-  static constexpr bool is_update(int step) {
-    return step >= Program::lowered.first_update &&
-           (step < Program::lowered.after_update || !updates_by_elements<Program>());
   }
   void give_step(Executor& lane, int s, bool waits) {
     const auto range = range_of(s);
@@ -284,7 +310,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   DeviceBuffer<Executor> words_there_;
   std::array<PinnedBuffer<Executor>, 4> results_;
   [[no_unique_address]] mutable TimedSteps<Executor> timed_steps_;
-  std::map<int, typename RecordingOf<Executor>::type> recorded_;
+  std::map<std::pair<int, RunPart>, typename RecordingOf<Executor>::type> recorded_;  // by samples
   mutable bool is_running_ = false;
 };
 

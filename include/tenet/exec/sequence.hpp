@@ -66,16 +66,30 @@ namespace detail {
 
 }  // namespace detail
 
+/// Whether a step is part of the update, or brings one to its place.
+template <class Program>
+constexpr bool updates_or_moves(int step) {
+  return step >= Program::lowered.first_update &&
+         (step < Program::lowered.after_update || !updates_by_elements<Program>());
+}
+
+/// A run, or half of it: where a batch is cut into pieces the passes run for each of them, and the rest once.
+enum class RunPart { all, passes, update };
+
 /// All of a run but for the prepared steps. `Exchanges::all` are in the order in which they come.
 template <class Program, class Exchanges = NoExchanges>
-const std::vector<SequenceEntry>& sequence_of() {
-  static const std::vector<SequenceEntry> sequence = [] {
-    auto entries = detail::sequence_of(Program::lowered.prepared_steps, Program::lowered.used.steps, Exchanges::all);
-    for (SequenceEntry& entry : entries)
+const std::vector<SequenceEntry>& sequence_of(RunPart part = RunPart::all) {
+  static const auto sequences = [] {
+    std::array<std::vector<SequenceEntry>, 3> result;
+    auto& [all, passes, update] = result;
+    all = detail::sequence_of(Program::lowered.prepared_steps, Program::lowered.used.steps, Exchanges::all);
+    for (SequenceEntry& entry : all) {
       entry.is_shared = entry.step >= 0 && is_sum_over_workers(Program::lowered.steps[entry.step]);
-    return entries;
+      (entry.exchange >= 0 || updates_or_moves<Program>(entry.step) ? update : passes).push_back(entry);
+    }
+    return result;
   }();
-  return sequence;
+  return sequences[static_cast<std::size_t>(part)];
 }
 
 }  // namespace tenet

@@ -34,14 +34,9 @@ class ExchangedGradients {
   }
   /// What the devices tell each other besides.
   T& transport() { return *transport_; }
-  /// In the next run the device has so many of the samples. Its gradients are means over them, which count so much; or,
-  /// of a program that runs on a part of the batch, terms of the sum.
-  void begin(int samples, double of_all) {
-    weight_ = Program::is_on_part ? 1 : static_cast<float>(samples / of_all);
-    communicator_->weigh(weight_);
-  }
-  /// The same of its results that are one number.
-  float weight() const { return weight_; }
+  /// In the next run the device's gradients count so much: its share of the samples. Of a program that runs on a part
+  /// of the batch they are terms of the sum already.
+  void begin(float weight) { communicator_->weigh(Program::is_on_part ? 1 : weight); }
 
   void give(Executor& lane, int number, float* memory) {
     const Exchange& exchange = all[static_cast<std::size_t>(number)];
@@ -65,7 +60,6 @@ class ExchangedGradients {
 
  private:
   using Communicator = DeviceCommunicator<Executor, T>;
-  float weight_ = 1;
   std::unique_ptr<T> transport_;
   std::unique_ptr<Communicator> communicator_;
 };

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <tenet/comm/thread_transport.hpp>
-#include <tenet/exec/resident_execution.hpp>
 #include <tenet/parallel/exchanged_gradients.hpp>
 #include <tenet/parallel/replicas.hpp>
-#include <tenet/parallel/shards.hpp>
+#include <tenet/parallel/resident_shards.hpp>
 
 /// `DataParallel` on devices with memories of their own, as several GPUs: each has all parameters and takes its part of
 /// every batch; gradients are added up between the devices, and each updates its own parameters, which stay the same on
@@ -32,66 +31,62 @@ class ResidentReplicas : public Replicas<Device, Kernels> {
 };
 
 /// The same interface as `ResidentExecution`.
-template <class Program, class Device, long bucket_bytes>
+template <class Program, class Device, int count, long bucket_bytes, class Cut>
 class ReplicatedResidentExecution {
   using Executor = typename Program::Kernels::Executor;
   static constexpr bool updates = Program::lowered.after_update > Program::lowered.first_update;
+  static constexpr bool exchanges = updates && (count > 1 || Program::is_on_part);
   using Exchanges =
-      std::conditional_t<updates, ExchangedGradients<Program, bucket_bytes, ThreadTransport>, NoExchanges>;
-  using One = ResidentExecution<Program, Exchanges>;
+      std::conditional_t<exchanges, ExchangedGradients<Program, bucket_bytes, ThreadTransport>, NoExchanges>;
+  static constexpr int shards_of_replica = updates ? Cut::of_worker : 1;
+  using Part = ResidentShards<Program, Exchanges, std::conditional_t<updates, Cut, WholeBatch>>;
 
  public:
   using Group = ResidentReplicas<Device, typename Program::Kernels>;
 
   explicit ReplicatedResidentExecution(Group& replicas)
-      : replicas_(&replicas), network_(replicas.size()), parts_(static_cast<std::size_t>(replicas.size())) {
+      : replicas_(&replicas), network_(count), parts_(static_cast<std::size_t>(count)) {
     run_each([&](int r) {
       parts_[index(r)] = std::make_unique<Part>(replicas.executor(r), replicas.arenas(r));
-      if constexpr (updates) parts_[index(r)]->exchanges.connect(replicas.executor(r), ThreadTransport(network_, r));
+      if constexpr (exchanges)
+        parts_[index(r)]->exchanges().connect(replicas.executor(r), ThreadTransport(network_, r));
     });
   }
 
   void set_scalars(const float* scalars, std::uint64_t seed) {
-    for (int r = 0; r < size(); ++r) one(r).set_scalars(scalars, seed_of_shard(seed, r));
+    for (const auto& part : parts_) part->set_scalars(scalars, seed);
   }
   void bind(Arena arena, float* host) {
-    for (int r = 0; r < size(); ++r) one(r).bind(arena, host);
+    for (const auto& part : parts_) part->bind(arena, host);
   }
-  void give(int i, const void* input) { give(i, input, false); }
+  void give(int i, const void* input) {
+    for (const auto& part : parts_) part->give(i, input, false);
+  }
   /// Of an input that lies in the memory of one of the devices.
-  void give_there(int i, const void* input) { give(i, input, true); }
+  void give_there(int i, const void* input) {
+    for (const auto& part : parts_) part->give(i, input, true);
+  }
   template <class Dataset>
   void give_made(const Dataset& dataset, long epoch, std::span<const long> samples) {
-    for (int r = 0; r < size(); ++r) {
-      const Shard part = shard_of(static_cast<int>(samples.size()), r, size());
-      if (part.samples > 0)
-        one(r).give_made(dataset, epoch, samples.subspan(index(part.first_sample), index(part.samples)));
-    }
-    are_made_there_ = true;
+    for (const auto& part : parts_) part->give_made(dataset, epoch, samples);
   }
   void use_weights(std::uint64_t version) {
-    for (int r = 0; r < size(); ++r) one(r).use_weights(version);
+    for (const auto& part : parts_) part->use_weights(version);
   }
   /// They are those of the whole batch, on each device.
-  void collect_gradients() { one(0).collect_gradients(); }
+  void collect_gradients() { parts_[0]->collect_gradients(); }
 
   /// Returns when all devices have been told what to do.
   void run(int batch) {
     batch_ = batch;
     is_gathered_ = false;
-    run_each([&](int r) {
-      const Shard part = part_of(r);
-      if (!updates && part.samples == 0) return;
-      if (!are_made_there_) give_part(r, part);
-      if constexpr (updates) parts_[index(r)]->exchanges.begin(part.samples, batch);
-      one(r).run(part.samples, batch);
-    });
+    run_each([&](int r) { parts_[index(r)]->run({shards_of_replica, r, count}, batch, batch); });
   }
   /// Results of a sample one after the other; those of a batch are means over its samples.
   const float* result(int i) const {
     if (!std::exchange(is_gathered_, true)) {
       try {
-        for (int k = 0; k < Program::result_count; ++k) gather(k);
+        gather();
       } catch (...) {
         abandon();
         throw;
@@ -102,59 +97,30 @@ class ReplicatedResidentExecution {
 
   long memory_floats() const {
     long sum = 0;
-    for (int r = 0; r < size(); ++r) sum += one(r).memory_floats();
+    for (const auto& part : parts_) sum += part->memory_floats();
     return sum;
   }
 
  private:
-  struct Part {
-    Part(Executor& executor, ResidentArenas<Executor>& arenas) : execution(executor, arenas, &exchanges) {}
-    Exchanges exchanges;
-    One execution;
-  };
-  template <class Number>
-  static std::size_t index(Number i) {
-    return static_cast<std::size_t>(i);
-  }
-  int size() const { return replicas_->size(); }
-  One& one(int r) const { return parts_[index(r)]->execution; }
-  Shard part_of(int r) const { return shard_of(batch_, r, size()); }
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
-  void give(int i, const void* input, bool is_there) {
-    inputs_[index(i)] = input;
-    is_there_[index(i)] = is_there;
-    are_made_there_ = false;
-  }
-  void give_part(int r, const Shard& part) {
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      const TensorInfo* const type = Program::input_types[i];
-      if (type == nullptr || inputs_[i] == nullptr) continue;
-      const long skipped = type->batched ? type->size() * part.first_sample : 0;  // elements of any type: 4 bytes
-      const float* const from = static_cast<const float*>(inputs_[i]) + skipped;
-      is_there_[i] ? one(r).give_there(static_cast<int>(i), from) : one(r).give(static_cast<int>(i), from);
+  void gather() const {
+    for (int k = 0; k < Program::result_count; ++k) {
+      const TensorInfo& type = *Program::result_types[index(k)];
+      results_[index(k)].grow(type.size() * (type.batched ? batch_ : 1));
+      if (!type.batched) *results_[index(k)].data() = 0;
     }
-  }
-
-  float weight_of(int r) const {
-    if constexpr (updates)
-      return parts_[index(r)]->exchanges.weight();
-    else
-      return static_cast<float>(part_of(r).samples) / static_cast<float>(batch_);
-  }
-  void gather(int k) const {
-    const TensorInfo& type = *Program::result_types[index(k)];
-    Buffer& to = results_[index(k)];
-    to.grow(type.size() * (type.batched ? batch_ : 1));
-    if (!type.batched) std::fill_n(to.data(), type.size(), 0.0f);
-    for (int r = 0; r < size(); ++r) {
-      const Shard part = part_of(r);
-      // Waited for where it has no samples, too: its part of the step is over then.
-      const float* const from = updates || part.samples > 0 ? one(r).result(k) : nullptr;
-      if (part.samples == 0) continue;
-      if (type.batched)
-        std::copy_n(from, type.size() * part.samples, to.data() + type.size() * part.first_sample);
-      else
-        for (long j = 0; j < type.size(); ++j) to.data()[j] += from[j] * weight_of(r);
+    for (const auto& part : parts_) {
+      const std::array<float, 4>& numbers = part->numbers();
+      for (int k = 0; k < Program::result_count; ++k) {
+        const TensorInfo& type = *Program::result_types[index(k)];
+        float* const to = results_[index(k)].data();
+        if (!type.batched)
+          *to += numbers[index(k)];
+        else if (part->shard().samples > 0)
+          std::copy_n(part->result(k), type.size() * part->shard().samples,
+                      to + type.size() * part->shard().first_sample);
+      }
     }
   }
 
@@ -176,17 +142,14 @@ class ReplicatedResidentExecution {
     }
   }
   void abandon() const noexcept {
-    if constexpr (updates)
+    if constexpr (exchanges)
       for (const auto& part : parts_)
-        if (part != nullptr) part->exchanges.abandon();
+        if (part != nullptr) part->exchanges().abandon();
   }
 
   Group* replicas_;
   ThreadNetwork network_;
   std::vector<std::unique_ptr<Part>> parts_;
-  std::array<const void*, 4> inputs_{};
-  std::array<bool, 4> is_there_{};
-  bool are_made_there_ = false;
   int batch_ = 0;
   mutable bool is_gathered_ = true;
   mutable std::array<Buffer, 4> results_;

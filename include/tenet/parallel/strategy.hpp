@@ -15,9 +15,9 @@ namespace tenet {
 // tenet/cuda.hpp.
 template <class Device, class Kernels>
 class ResidentReplicas;
-template <class Program, class Device, long bucket_bytes>
+template <class Program, class Device, int count, long bucket_bytes, class Cut>
 class ReplicatedResidentExecution;
-template <class Program, long bucket_bytes, Transport T>
+template <class Program, long bucket_bytes, Transport T, class Cut>
 class ResidentRankStep;
 
 namespace detail {
@@ -89,7 +89,8 @@ struct StepOfReplicas<Program, Policies> {
 template <class Program, class Policies>
   requires HasOwnMemory<typename Program::Kernels::Executor>
 struct StepOfReplicas<Program, Policies> {
-  using type = ReplicatedResidentExecution<Program, typename Policies::Device, Policies::Buckets::bucket_bytes>;
+  using type = ReplicatedResidentExecution<Program, typename Policies::Device, Policies::Strategy::replicas,
+                                           Policies::Buckets::bucket_bytes, typename Policies::Shards>;
 };
 
 template <class Device, class Kernels>
@@ -192,7 +193,8 @@ struct ExecutionOfRank {
 template <class Program, class Policies>
 class ResidentStepOfRank
     : public ResidentRankStep<Program, Policies::Buckets::bucket_bytes,
-                              Connection<typename Policies::Strategy::World, typename Policies::Devices>> {
+                              Connection<typename Policies::Strategy::World, typename Policies::Devices>,
+                              typename Policies::Shards> {
  public:
   explicit ResidentStepOfRank(typename Policies::Devices& devices)
       : ResidentStepOfRank::ResidentRankStep(devices, connect<typename Policies::Strategy::World>(devices)) {}

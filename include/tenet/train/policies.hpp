@@ -292,7 +292,7 @@ struct Policies {
       return std::type_identity<Strategy>{};
     else if constexpr (!alone && !std::is_same_v<Synchronisation, AllReduce>)
       return std::type_identity<Synchronisation>{};
-    else if constexpr (detail::is_cut<Shards>)
+    else if constexpr (Shards::in_all > 0)
       return std::type_identity<Shards>{};
     else
       return std::type_identity<void>{};
