@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "../support/far_device.hpp"
+#include "../support/laned_device.hpp"
 #include "../temporary_folder.hpp"
 #include "tenet/data/resident.hpp"
 #include "tenet/tenet.hpp"
@@ -295,4 +296,101 @@ TEST_CASE("queued steps run in a device's memory, too", "[exec][resident_executi
   }
   pair.there.synchronize();
   check_same(pair.here.weights(), pair.there.weights());
+}
+
+namespace {
+
+/// Batches of a size each, in the same memory: whatever was read of the last one is gone.
+struct SharedMemory {
+  const Samples* samples;
+  std::vector<int> sizes;
+  mutable std::vector<float> images = std::vector<float>(64 * 12);
+  mutable std::vector<std::int32_t> labels = std::vector<std::int32_t>(12);
+
+  long size() const { return static_cast<long>(sizes.size()); }
+  SampleLayout layout() const { return {{1, 8, 8}, DataKind::float32, {}, DataKind::int32}; }
+  TensorDataset<float, std::int32_t> dataset() const { return {samples->images, {1, 8, 8}, samples->labels}; }
+
+  struct Iterator {
+    const SharedMemory* from;
+    std::size_t at;
+    Batch operator*() const {
+      const int size = from->sizes[at], first = static_cast<int>(at) % 3;
+      std::copy_n(from->samples->images.data() + 64 * first, 64 * size, from->images.data());
+      std::copy_n(from->samples->labels.data() + first, size, from->labels.data());
+      Batch batch;
+      batch.input = from->images.data();
+      batch.target = from->labels.data();
+      batch.size = size;
+      return batch;
+    }
+    Iterator& operator++() {
+      std::fill(from->images.begin(), from->images.end(), 1e30f);
+      std::fill(from->labels.begin(), from->labels.end(), -1);
+      ++at;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return at != other.at; }
+  };
+  struct Range {
+    const SharedMemory* from;
+    Iterator begin() const { return {from, 0}; }
+    Iterator end() const { return {from, from->sizes.size()}; }
+  };
+  Range epoch(long) const { return {this}; }
+};
+
+}  // namespace
+
+TEST_CASE("a training starts steps before the results of those before, with the same numbers",
+          "[exec][resident_execution]") {
+  const Samples samples(16);
+  const SharedMemory loader{&samples, {4, 4, 12, 4, 3, 4, 4}};
+  const auto train = [&]<class Device>(std::type_identity<Device>, bool watched) {
+    TrainerOn<Device> trainer{{.learning_rate = 0.05f}, 3};
+    FitOptions options{.epochs = 3, .progress = nullptr};
+    long steps = 0;
+    if (watched) options.on_step = [&](long step, const StepResult&) { CHECK(step == ++steps); };
+    std::vector<double> numbers;
+    for (const EpochReport& epoch : trainer.fit(loader, options).epochs)
+      numbers.insert(numbers.end(), {epoch.loss, epoch.accuracy, static_cast<double>(epoch.samples)});
+    CHECK(steps == (watched ? 21 : 0));
+    numbers.push_back(trainer.step(samples.images.data(), samples.labels.data(), 4).loss);  // and goes on as ever
+    numbers.push_back(trainer.predict(samples.images.data(), 2)[1]);
+    return numbers;
+  };
+  const auto expected = train(std::type_identity<Reference>{}, true);
+  for (const bool watched : {false, true}) {
+    CHECK(train(std::type_identity<far::Device>{}, watched) == expected);
+    CHECK(train(std::type_identity<laned::Device>{}, watched) == expected);
+  }
+}
+
+TEST_CASE("results of two runs that were started ahead are kept apart", "[exec][resident_execution]") {
+  using P = TrainerOn<laned::Device>::Training;
+  ResidentDevice<laned::Device, laned::Kernels> device;
+  ResidentExecution<P> execution(device);
+  Weights<Net> weights(3);
+  std::vector<float> gradients(static_cast<std::size_t>(P::slots.parameter_floats));
+  execution.bind(Arena::parameters, weights.parameters());
+  execution.bind(Arena::buffers, weights.buffers());
+  execution.bind(Arena::gradients, gradients.data());
+  execution.bind(Arena::states, nullptr);
+  execution.use_weights(1);
+  const auto scalars = Adam{.learning_rate = 0.05f}.scalars(1);
+  Samples samples(12);
+  execution.give(1, samples.labels.data());
+  std::vector<float> losses;
+  for (int i = 0; i < 4; ++i) {
+    execution.set_scalars(scalars.data(), static_cast<std::uint64_t>(i));
+    execution.give(0, samples.images.data() + 64 * i);
+    execution.give(1, samples.labels.data() + i);
+    const long run = execution.run_ahead(4);
+    CHECK(run == i);
+    execution.await_inputs();
+    losses.push_back(*execution.ahead_result(run, 0));
+    if (i > 0) CHECK(*execution.ahead_result(run - 1, 0) == losses[static_cast<std::size_t>(i) - 1]);
+  }
+  CHECK(losses[0] != losses[1]);
+  CHECK(losses[2] != losses[3]);
 }

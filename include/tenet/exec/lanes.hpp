@@ -13,6 +13,8 @@ namespace tenet {
 inline constexpr int most_lanes = 4;
 /// Where devices bring their numbers together, beside the steps: in one order on all of them, as the others wait.
 inline constexpr int exchange_lane = most_lanes;
+/// Where batches are copied in while the step before runs.
+inline constexpr int copy_lane = exchange_lane + 1;
 
 /// Which lane runs each step, and what it waits for there. Here an exchange is a step, too, and their numbers are their
 /// places in a sequence.
@@ -82,7 +84,8 @@ const LanePlan& lanes_of(RunPart part = RunPart::all) {
 }
 
 /// An executor with lanes, itself the first: lane(i); `mark` gives a mark, which is reached when all has run that the
-/// lane was given so far, and what is given behind `wait(mark)` runs after it.
+/// lane was given so far, and what is given behind `wait(mark)` runs after it. If it is to run steps ahead of their
+/// results, the host waits for one by await(mark).
 template <class Executor>
 concept HasLanes = requires(Executor& executor) {
   typename Executor::Mark;

@@ -90,7 +90,35 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     use();
     const OpenRange range(*executor_, Program::Definition::name);
     start(batch, samples_of_all);
-    copy_results(batch);
+    copy_results(batch, latest_ = 0);
+  }
+  /// Starts a run while the one before may still be under way, of which there are two at most: the inputs are copied in
+  /// meanwhile. `ahead_result` gives the results of a run by the number that this returns, until the next but one is
+  /// started. The host's inputs may change behind `await_inputs`.
+  long run_ahead(int batch) {
+    use();
+    const OpenRange range(*executor_, Program::Definition::name);
+    const long run = ahead_.runs++;
+    latest_ = static_cast<std::size_t>(run % 2);
+    if constexpr (HasLanes<Executor>) copy_in_ahead(batch);
+    start(batch, batch);
+    copy_results(batch, latest_);
+    if constexpr (HasLanes<Executor>) ahead_.ended[latest_] = executor_->mark();
+    return run;
+  }
+  void await_inputs() {
+    if constexpr (HasLanes<Executor>)
+      if (std::exchange(ahead_.copies, false)) naming("", [&] { executor_->await(ahead_.copied); });
+  }
+  const float* ahead_result(long run, int index) {
+    const auto slot = static_cast<std::size_t>(run % 2);
+    naming("", [&] {
+      if constexpr (HasLanes<Executor>)
+        executor_->await(ahead_.ended[slot]);
+      else
+        executor_->synchronize();
+    });
+    return results_[slot][static_cast<std::size_t>(index)].data();
   }
   /// Results stay there.
   void run_there(int batch) {
@@ -104,7 +132,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     use();
     const OpenRange range(*executor_, Program::Definition::name);
     start(batch, batch, RunPart::passes);
-    copy_results(batch);
+    copy_results(batch, latest_ = 0);
   }
   void run_update() {
     use();
@@ -116,7 +144,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   }
   const float* result(int index) const {
     await();
-    return results_[static_cast<std::size_t>(index)].data();
+    return results_[latest_][static_cast<std::size_t>(index)].data();
   }
   /// Where it lies on the device. Behind `run_there` it is nowhere else.
   const float* result_there(int index) const {
@@ -156,21 +184,59 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
     run_part(batch, this->memory_floats() != room, part);
     is_running_ = true;
   }
-  void copy_results(int batch) {
+  /// Of the host's inputs: to a place from which the program's own is filled when the step before has read it.
+  void copy_in_ahead(int batch) {
+    Executor& lane = executor_->lane(copy_lane);
+    if (ahead_.runs > 2) lane.wait(ahead_.ended[latest_]);  // who read this place last
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      auto& from = inputs_[i].from;
+      if (from.data == nullptr || from.is_there || Program::input_types[i] == nullptr) continue;
+      const long floats = floats_of(*Program::input_types[i], batch);
+      DeviceBuffer<Executor>& place = inputs_[i].ahead[latest_];
+      if (place.size() < floats) {
+        place.grow(*executor_, floats, "a batch of inputs");
+        lane.wait(executor_->mark());  // which clears it
+      }
+      lane.copy_in(place.data(), from.data, floats * 4);
+      from = {place.data(), true};
+      ahead_.copies = true;
+    }
+    if (!ahead_.copies) return;
+    ahead_.copied = lane.mark();
+    executor_->wait(ahead_.copied);
+  }
+  void copy_results(int batch, std::size_t slot) {
     for (std::size_t i = 0; i < static_cast<std::size_t>(Program::result_count); ++i) {
       const long floats = floats_of(*Program::result_types[i], batch);
       if (floats == 0) continue;
-      results_[i].grow(floats);
-      executor_->copy_out(results_[i].data(), Base::result(static_cast<int>(i)), floats * 4);
+      results_[slot][i].grow(floats);
+      executor_->copy_out(results_[slot][i].data(), Base::result(static_cast<int>(i)), floats * 4);
     }
   }
 
   struct Input {
-    struct {
+    struct From {
       const void* data = nullptr;
       bool is_there = false;  ///< in a device's memory; else in the host's
     } from;
     DeviceBuffer<Executor> memory;
+    std::array<DeviceBuffer<Executor>, 2> ahead;
+  };
+  struct NoMark {};
+  template <class E>
+  struct MarkOf {
+    using type = NoMark;
+  };
+  template <HasLanes E>
+  struct MarkOf<E> {
+    using type = typename E::Mark;
+  };
+  /// Runs that were started ahead, in turns on two places.
+  struct Ahead {
+    long runs = 0;
+    std::array<typename MarkOf<Executor>::type, 2> ended;
+    typename MarkOf<Executor>::type copied;
+    bool copies = false;  ///< whether the last one copies inputs of the host's
   };
   Input& input_at(int index) { return inputs_[static_cast<std::size_t>(index)]; }
 
@@ -308,7 +374,9 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   std::array<Input, 4> inputs_;
   std::vector<std::uint32_t> words_;  // of a batch that is made there
   DeviceBuffer<Executor> words_there_;
-  std::array<PinnedBuffer<Executor>, 4> results_;
+  std::array<std::array<PinnedBuffer<Executor>, 4>, 2> results_;
+  std::size_t latest_ = 0;  ///< among them
+  Ahead ahead_;
   [[no_unique_address]] mutable TimedSteps<Executor> timed_steps_;
   std::map<std::pair<int, RunPart>, typename RecordingOf<Executor>::type> recorded_;  // by samples
   mutable bool is_running_ = false;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <tenet/core/timeline.hpp>
 #include <tenet/data/data_loader.hpp>
 #include <tenet/train/fit_options.hpp>
@@ -10,12 +11,13 @@
 /// The loops of a trainer over the batches of a loader.
 namespace tenet::detail {
 
-/// Trains for some epochs: step(batch) takes each batch of batches_of(epoch), of which there are `steps_of_epoch`.
-/// `factor` is that of the learning rate, which a schedule sets before each step. Ctrl-C ends it after the step that is
-/// under way.
-template <class Executor, class BatchesOf, class Step>
-FitReport run_epochs(const FitOptions& options, long steps_of_epoch, Executor& executor, float& factor,
-                     BatchesOf batches_of, Step take_step) {
+/// Trains for some epochs: start(batch) starts a step with each batch of batches_of(epoch), of which there are
+/// `steps_of_epoch`, and finish() gives the result of the oldest one that is under way. There are `ahead` + 1 of them
+/// at most, and none behind an epoch. `factor` is that of the learning rate, which a schedule sets before each step.
+/// Ctrl-C ends it after the steps that are under way.
+template <class Executor, class BatchesOf, class Start, class Finish>
+FitReport run_epochs(const FitOptions& options, long steps_of_epoch, Executor& executor, float& factor, int ahead,
+                     BatchesOf batches_of, Start start, Finish finish) {
   FitReport report;
   const InterruptGuard guard;
   const struct Reset {  // also where a callback throws
@@ -24,27 +26,38 @@ FitReport run_epochs(const FitOptions& options, long steps_of_epoch, Executor& e
   } reset{factor};
   Progress progress(options.progress, options.epochs, steps_of_epoch);
   RepeatedSpan waiting(executor, {.name = "a batch", .kind = SpanKind::wait});
-  long step = 0;
+  std::deque<int> sizes;  // of the steps under way
+  long started = 0, finished = 0;
   for (int epoch = 0; epoch < options.epochs && !report.interrupted; ++epoch) {
     const auto begin = std::chrono::steady_clock::now();
     EpochReport done{epoch + 1, 0, 0, 0, 0};
+    const auto finish_until = [&](std::size_t under_way) {
+      for (; sizes.size() > under_way; sizes.pop_front()) {
+        const int size = sizes.front();
+        const StepResult result = finish();
+        done.loss += result.loss * size;
+        done.accuracy += result.accuracy * size;
+        done.samples += size;
+        progress.step(result.loss, result.accuracy, size);
+        ++finished;
+        if (options.on_step) options.on_step(finished, result);
+      }
+    };
     waiting.begin();
     for (const Batch& batch : batches_of(epoch)) {
       waiting.end();
-      factor = options.schedule ? options.schedule({step, options.epochs * steps_of_epoch, epoch}) : 1.0f;
-      const StepResult result = take_step(batch);
-      done.loss += result.loss * batch.size;
-      done.accuracy += result.accuracy * batch.size;
-      done.samples += batch.size;
-      progress.step(result.loss, result.accuracy, batch.size);
-      if (options.on_step) options.on_step(step + 1, result);
-      ++step;
+      factor = options.schedule ? options.schedule({started, options.epochs * steps_of_epoch, epoch}) : 1.0f;
+      start(batch);
+      ++started;
+      sizes.push_back(batch.size);
+      finish_until(static_cast<std::size_t>(ahead));
       if (InterruptGuard::requested()) {
         report.interrupted = true;
         break;
       }
       waiting.begin();
     }
+    finish_until(0);
     done.loss /= static_cast<double>(done.samples);
     done.accuracy /= static_cast<double>(done.samples);
     done.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

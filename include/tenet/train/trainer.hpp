@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <tenet/data/data_loader.hpp>
 #include <tenet/train/batch_checks.hpp>
@@ -36,6 +37,8 @@ struct TrainerOf {
   static constexpr bool keeps_gradients = Chosen::Update::keeps_gradients;
   static constexpr bool records = Chosen::records;
   static constexpr bool has_own_memory = Chosen::has_own_memory;
+  /// Whether `fit` starts a step before it has the result of the one before.
+  static constexpr bool runs_ahead = has_own_memory && std::is_same_v<typename Chosen::Strategy, Single> && !records;
 
   // An aggregate of the optimizer and the seed, Trainer<…>{{.learning_rate = 0.1f}, 1}: so the compiler names a setting
   // that is misspelt, where a constructor would only not match.
@@ -156,10 +159,26 @@ struct TrainerOf {
                   "the data set's element types do not fit: inputs are float, or std::int32_t for Tokens; targets are "
                   "std::int32_t labels for CrossEntropy, float for MeanSquaredError: use another data set or loss");
     detail::check_layout(loader.layout(), Input::info, Target::info);
-    return detail::run_epochs(
-        options, loader.size(), state().devices.executor(), state_->factor,
-        [&](long epoch) -> decltype(auto) { return batches_of(loader, epoch); },
-        [&](const Batch& batch) { return step_of(loader, batch); });
+    const auto batches = [&](long epoch) -> decltype(auto) { return batches_of(loader, epoch); };
+    auto& executor = state().devices.executor();
+    if constexpr (runs_ahead) {
+      // The host starts a step while the GPU runs the one before; who is called after each step sees it ended.
+      std::deque<long> runs;
+      return detail::run_epochs(
+          options, loader.size(), executor, state_->factor, options.on_step ? 0 : 1, batches,
+          [&](const Batch& batch) { runs.push_back(step_ahead(loader, batch)); },
+          [&] {
+            auto& execution = *static_cast<ExecutionOf<Training>*>(state_->training.get());
+            const long run = std::exchange(runs.front(), 0);
+            runs.pop_front();
+            return result_of([&](int k) { return execution.ahead_result(run, k); });
+          });
+    } else {
+      StepResult result;
+      return detail::run_epochs(
+          options, loader.size(), executor, state_->factor, 0, batches,
+          [&](const Batch& batch) { result = step_of(loader, batch); }, [&] { return result; });
+    }
   }
 
   /// Loss and accuracy over a whole loader, in evaluation mode; nothing is changed.
@@ -173,7 +192,7 @@ struct TrainerOf {
     return detail::evaluate_all(state_->devices.executor(), batches_of(loader, 0), [&](const Batch& batch) {
       give(execution, loader, batch);
       execution.run(batch.size);
-      return result_of(execution);
+      return result_of([&](int k) { return execution.result(k); });
     });
   }
 
@@ -269,6 +288,15 @@ struct TrainerOf {
     return run_given(state, optimizer, execution, batch);
   }
   static StepResult run_given(State& state, const Optimizer& optimizer, ExecutionOf<Training>& execution, int batch) {
+    return run_given(state, optimizer, execution, batch, [&] {
+      execution.run(batch);
+      if constexpr (has_own_memory) state.devices.has_changed(state.weights.version());
+      return result_of([&](int k) { return execution.result(k); });
+    });
+  }
+  template <class Run>
+  static auto run_given(State& state, const Optimizer& optimizer, ExecutionOf<Training>& execution, int batch,
+                        const Run& run) {
     state.weights.count_step();
     const auto span = open_span(
         state.devices.executor(),
@@ -276,9 +304,7 @@ struct TrainerOf {
     const auto scalars = optimizer.scalars(state.weights.steps());
     execution.set_scalars(scalars.data(),
                           state.seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(state.weights.steps()));
-    execution.run(batch);
-    if constexpr (has_own_memory) state.devices.has_changed(state.weights.version());
-    return result_of(execution);
+    return run();
   }
 
   /// Whether a loader's data stays in the memory of this trainer's device, which then makes the batches.
@@ -304,6 +330,20 @@ struct TrainerOf {
       return step(static_cast<const InputElement*>(batch.input), static_cast<const TargetElement*>(batch.target),
                   batch.size);
     }
+  }
+  /// Starts a step; its number among those that were. The batch may change then.
+  template <class Loader>
+  long step_ahead(Loader& loader, const Batch& batch) {
+    State& state = state_after_queue();
+    auto& execution = prepared<Training>(state, &State::training);
+    give(execution, loader, batch);
+    const long run = run_given(state, optimizer_now(), execution, batch.size, [&] {
+      const long number = execution.run_ahead(batch.size);
+      state.devices.has_changed(state.weights.version());
+      return number;
+    });
+    execution.await_inputs();
+    return run;
   }
   template <class Running, class Loader>
   void give(Running& execution, Loader& loader, const Batch& batch) {
@@ -382,10 +422,10 @@ struct TrainerOf {
     execution.give(1, targets);
   }
 
-  template <class Running>
-  static StepResult result_of(const Running& execution) {
-    StepResult result{*execution.result(0), -1};
-    if constexpr (Loss::has_accuracy) result.accuracy = *execution.result(1);
+  template <class At>
+  static StepResult result_of(const At& at) {
+    StepResult result{*at(0), -1};
+    if constexpr (Loss::has_accuracy) result.accuracy = *at(1);
     return result;
   }
 };

@@ -52,7 +52,6 @@ class Stream {
     use();
     check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device), "asking for its processors");
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
-    workspace_ = tenet::gpu::allocate(workspace_bytes, "the workspace of kernels");
   }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -79,9 +78,13 @@ class Stream {
   int processors() const { return processors_; }
   bool tensor_float32() const { return tensor_float32_; }
 
-  /// Room for what a kernel needs meanwhile: one kernel at a time, as they run one after the other.
+  /// Room for what a kernel needs meanwhile: one kernel at a time, as they run one after the other. It is taken when it
+  /// is asked for first, which is before anything is recorded.
   static constexpr long workspace_bytes = 64l << 20;
-  void* workspace() const { return workspace_; }
+  void* workspace() {
+    if (workspace_ == nullptr) workspace_ = allocate(workspace_bytes, "the workspace of kernels");
+    return workspace_;
+  }
 
   void* allocate(long bytes, const char* purpose) const {
     use();
@@ -122,6 +125,8 @@ class Stream {
     return made;
   }
   void wait(const Mark& mark) const { check(cudaStreamWaitEvent(stream_, mark.get(), 0), "waiting for an event"); }
+  /// The host waits, until it is reached; throws what has failed of that which was given before it.
+  void await(const Mark& mark) const { check(cudaEventSynchronize(mark.get()), "running what was started"); }
 
   /// Events by which the GPU's time is read.
   using TimedEvent = gpu::Event;
