@@ -34,7 +34,11 @@ struct Executor : far::Executor {
     else
       mark.lane->run_until(mark.place);
   }
-  void await(const Mark& mark) { mark.lane->run_until(mark.place); }
+  void await(const Mark& mark) {
+    if (mark.lane->is_slow()) ++awaited_copies;
+    mark.lane->run_until(mark.place);
+  }
+  long awaited_copies = 0;
 
   void copy_in(void* to, const void* from, long bytes) {
     (first_ == nullptr ? this : first_)->bytes_in += bytes;
