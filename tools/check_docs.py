@@ -5,6 +5,9 @@ A page's blocks marked ```cpp are declarations or whole programs, those marked `
 make one source, in their order, each body and each main in a function of its own, so that what one block declares the
 next ones may use. `#include <tenet/tenet.hpp>` and `using namespace tenet` stand before a page that includes nothing
 itself. Blocks marked ```cpp excerpt are not compiled: code that is quoted from the library, or that is meant to fail.
+
+What docs/errors.md quotes in bold are sentences of the library's headers, but for one that begins with the compilers'
+own quotation mark.
 """
 import argparse
 import pathlib
@@ -15,6 +18,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```cpp *(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+LITERAL = r'"((?:[^"\\\n]|\\.)*)"'
 PREAMBLE = "#include <tenet/tenet.hpp>\n\nusing namespace tenet;\n"
 
 
@@ -45,6 +49,16 @@ def broken_links(page: pathlib.Path) -> list[str]:
     return [link for link in LINK.findall(text) if not (page.parent / link).exists()]
 
 
+def unknown_messages(page: pathlib.Path) -> list[str]:
+    """What the page quotes and no header says. Literals that stand beside each other are one, as in C++."""
+    known = []
+    for header in (ROOT / "include").rglob("*.hpp"):
+        for literals in re.finditer(rf"{LITERAL}(?:\s*{LITERAL})*", header.read_text()):
+            known.append("".join(re.findall(LITERAL, literals.group())))
+    quoted = [" ".join(quote.split()).rstrip("… ") for quote in re.findall(r"\*\*(.+?)\*\*", page.read_text(), re.DOTALL)]
+    return [quote for quote in quoted if quote[0] != "‘" and not any(quote in message for message in known)]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", nargs="+", type=pathlib.Path)
@@ -54,6 +68,9 @@ def main() -> int:
     for page in options.pages:
         for link in broken_links(page):
             print(f"{page}: no file '{link}'")
+            failed = True
+        for message in unknown_messages(page) if page.name == "errors.md" else []:
+            print(f"{page}: no header says '{message}'")
             failed = True
         if not has_code(page):
             continue
