@@ -19,6 +19,7 @@ int main() {
       all_reduce(transport, data.data(), floats, {"check", 0, 0});
       for (const float value : data)
         if (value != 3) std::abort();
+      std::fill(data.begin(), data.end(), 0.0f);  // they stay finite
       long step = 0;
       const double seconds = least_seconds(
           floats,
@@ -26,7 +27,7 @@ int main() {
             barrier(transport, {"round", 1, ++step});
           },
           [&] {
-            all_reduce(transport, data.data(), floats, {"sum", 2, ++step}, 0.5f);
+            all_reduce(transport, data.data(), floats, {"sum", 2, ++step});
           });
       if (rank == 0) results += entry(floats, std::to_string(seconds * 1e6), results.empty());
     }

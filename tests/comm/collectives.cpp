@@ -150,7 +150,11 @@ TEST_CASE("halving and doubling add up in the order of the same tree", "[collect
     for (const long floats : counts) {
       CAPTURE(size, floats);
       std::vector<std::vector<float>> terms;
-      for (int rank = 0; rank < size; ++rank) terms.push_back(numbers_of(rank, floats));
+      const auto weight = [](int rank) { return 1.0f / static_cast<float>(3 + 2 * rank); };
+      for (int rank = 0; rank < size; ++rank) {
+        terms.push_back(numbers_of(rank, floats));
+        for (volatile float& term : terms.back()) term = term * weight(rank);  // rounded before it is added
+      }
       for (int distance = 1; distance < size; distance *= 2)
         for (int rank = 0; rank + distance < size; rank += 2 * distance)
           for (std::size_t i = 0; i < terms[0].size(); ++i)
@@ -159,9 +163,10 @@ TEST_CASE("halving and doubling add up in the order of the same tree", "[collect
         std::vector<float> found;
         ranks::run_well(size, [&](ThreadTransport& transport) {
           std::vector<float> data = numbers_of(transport.rank(), floats);
-          if (way == 0) all_reduce_by_halving(transport, data.data(), floats, {"sum", 0, 1});
-          if (way == 1) all_reduce_by_doubling(transport, data.data(), floats, {"sum", 0, 1});
-          if (way == 2) all_reduce(transport, data.data(), floats, {"sum", 0, 1});
+          const float own = weight(transport.rank());
+          if (way == 0) all_reduce_by_halving(transport, data.data(), floats, {"sum", 0, 1}, own);
+          if (way == 1) all_reduce_by_doubling(transport, data.data(), floats, {"sum", 0, 1}, own);
+          if (way == 2) all_reduce(transport, data.data(), floats, {"sum", 0, 1}, own);
           if (transport.rank() == size - 1) found = data;
         });
         CHECK(found == terms[0]);

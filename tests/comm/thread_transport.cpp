@@ -55,6 +55,48 @@ TEST_CASE("after finish what was sent may be changed", "[thread_transport]") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("a small message is a copy, for which finish does not wait", "[thread_transport]") {
+  std::atomic<int> wrong{0};
+  std::atomic<bool> changed{false};
+  ranks::run_well(2, [&](ThreadTransport& transport) {
+    constexpr long sizes[]{1, 1023, 1024, 2000};
+    if (transport.rank() == 0) {
+      std::vector<float> values(2000);
+      for (const long floats : sizes) {
+        std::fill(values.begin(), values.end(), static_cast<float>(floats));
+        transport.send(1, values.data(), floats, {"numbers", floats, 1});
+        if (floats > 1024) changed = true;
+        transport.finish();
+      }
+    } else {
+      if (!wait_until([&] { return changed.load(); }, 10s)) fail("finish", "waiting for copies", "no", "yes");
+      for (const long floats : sizes)
+        transport.receive(0, floats, {"numbers", floats, 1}, [&](const float* part, long, long count) {
+          for (long i = 0; i < count; ++i) wrong += part[i] != static_cast<float>(floats);
+        });
+    }
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("when a rank has failed nothing more is received, whether it had come or not", "[thread_transport]") {
+  for (const long floats : {3L, 2000L}) {
+    std::atomic<bool> failed{false};
+    const std::vector<float> values(2000, 1.0f);
+    const auto messages = ranks::run(2, [&](ThreadTransport& transport) {
+      if (transport.rank() == 0) {
+        transport.send(1, values.data(), floats, {"bucket", 2, 9});
+        transport.abandon();
+        failed = true;
+        return;
+      }
+      if (!wait_until([&] { return failed.load(); }, 10s)) fail("abandon", "waiting for nobody", "to end", "waits");
+      transport.receive(0, floats, {"bucket", 2, 9}, [](const float*, long, long) {});
+    });
+    CHECK(messages[1] == "rank 1, bucket 2 of step 9: another rank has failed");
+  }
+}
+
 TEST_CASE("a message that does not come is named, and all others stop waiting", "[thread_transport]") {
   const auto messages = ranks::run(
       3,
@@ -81,9 +123,9 @@ TEST_CASE("nobody takes what was sent: finish says so", "[thread_transport]") {
   const auto messages = ranks::run(
       2,
       [](ThreadTransport& transport) {
-        const float value = 1;
+        const std::vector<float> values(2000, 1.0f);  // too many for a copy
         if (transport.rank() == 1) return;
-        transport.send(1, &value, 1, {"bucket", 2, 9});
+        transport.send(1, values.data(), 2000, {"bucket", 2, 9});
         transport.finish();
       },
       50ms);
@@ -96,8 +138,8 @@ TEST_CASE("what a rank that fails has sent stays as it is while it is read", "[t
       2,
       [&](ThreadTransport& transport) {
         if (transport.rank() == 0) {
-          std::vector<float> values(1000, 3.0f);
-          transport.send(1, values.data(), 1000, {"bucket", 2, 9});
+          std::vector<float> values(2000, 3.0f);
+          transport.send(1, values.data(), 2000, {"bucket", 2, 9});
           try {
             transport.finish();
           } catch (...) {
@@ -105,7 +147,7 @@ TEST_CASE("what a rank that fails has sent stays as it is while it is read", "[t
             throw;
           }
         } else {
-          transport.receive(0, 1000, {"bucket", 2, 9}, [&](const float* part, long, long count) {
+          transport.receive(0, 2000, {"bucket", 2, 9}, [&](const float* part, long, long count) {
             std::this_thread::sleep_for(150ms);
             for (long i = 0; i < count; ++i) wrong += part[i] != 3.0f, ++seen;
           });
@@ -113,7 +155,7 @@ TEST_CASE("what a rank that fails has sent stays as it is while it is read", "[t
       },
       30ms);
   CHECK(messages[0] != "");
-  CHECK(seen == 1000);
+  CHECK(seen == 2000);
   CHECK(wrong == 0);
 }
 
@@ -135,17 +177,16 @@ TEST_CASE("a rank knows whether a message has come", "[thread_transport]") {
 
 TEST_CASE("ranks that are out of step are told apart", "[thread_transport]") {
   const auto messages = ranks::run(2, [](ThreadTransport& transport) {
-    const float values[3]{};
+    const std::vector<float> values(2000);
     if (transport.rank() == 0) {
-      transport.send(1, values, 3, {"bucket", 2, 9});
+      transport.send(1, values.data(), 2000, {"bucket", 2, 9});
       transport.finish();
     } else {
-      transport.receive(0, 3, {"bucket", 1, 9}, [](const float*, long, long) {});
+      transport.receive(0, 2000, {"bucket", 1, 9}, [](const float*, long, long) {});
     }
   });
-  CHECK(
-      messages[1] ==
-      "rank 1: rank 0 sent another message; expected bucket 1 of step 9 with 3 numbers, found bucket 2 of step 9 with "
-      "3 numbers");
+  CHECK(messages[1] ==
+        "rank 1: rank 0 sent another message; expected bucket 1 of step 9 with 2000 numbers, found bucket 2 of step 9 "
+        "with 2000 numbers");
   CHECK(messages[0] != "");
 }

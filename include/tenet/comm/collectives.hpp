@@ -62,6 +62,17 @@ inline void scale_floats(float* to, float scale, long count) {
       count, [&](long i) { store(to + i, scale * load(to + i)); }, [&](long i) { to[i] *= scale; });
 }
 
+/// to = scale · to + from where products are rounded before they are added, as by `scale_floats` and `add_floats`: all
+/// ranks add up the same numbers. By blocks that stay in the first cache.
+inline void add_to_scaled(float* to, float scale, const float* from, long count) {
+  constexpr long block = 2048;
+  for (long first = 0; first < count; first += block) {
+    const long size = count - first < block ? count - first : block;
+    scale_floats(to + first, scale, size);
+    add_floats(to + first, to + first, from + first, size);
+  }
+}
+
 }  // namespace detail
 
 /// Each rank ends with its part of sum over r of weight_r · data_r; the other parts of its data hold partial sums. Rank
@@ -107,7 +118,7 @@ void all_reduce_by_ring(T& transport, float* data, long floats, MessageLabel lab
 template <Transport T>
 void all_reduce_by_halving(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
   const int n = transport.size(), rank = transport.rank();
-  detail::scale_floats(data, weight, floats);
+  if (n == 1) detail::scale_floats(data, weight, floats);
   struct Round {
     FloatRange kept, given;
   };
@@ -119,10 +130,13 @@ void all_reduce_by_halving(T& transport, float* data, long floats, MessageLabel 
     const FloatRange lower{own.first, middle}, upper{own.first + middle, own.count - middle};
     const bool keeps_lower = (rank & bit) == 0;
     rounds[count] = keeps_lower ? Round{lower, upper} : Round{upper, lower};
+    const FloatRange given = rounds[count].given;
     own = rounds[count].kept;
-    transport.send(rank ^ bit, data + rounds[count].given.first, rounds[count].given.count, label);
+    const float own_weight = bit == 1 ? weight : 1;  // those of later rounds are sums of weighted numbers
+    detail::scale_floats(data + given.first, own_weight, given.count);
+    transport.send(rank ^ bit, data + given.first, given.count, label);
     transport.receive(rank ^ bit, own.count, label, [&](const float* part, long first, long size) {
-      detail::add_floats(data + own.first + first, data + own.first + first, part, size);
+      detail::add_to_scaled(data + own.first + first, own_weight, part, size);
     });
   }
   while (count-- > 0) {

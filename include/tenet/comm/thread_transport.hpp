@@ -12,7 +12,7 @@
 namespace tenet {
 
 /// What the ranks of one process share: for each ordered pair of them a few messages under way. A message is a pointer:
-/// the receiver reads the sender's memory.
+/// the receiver reads the sender's memory; of a small one it is a copy, so that nobody waits until it has been read.
 class ThreadNetwork {
  public:
   using Limit = std::chrono::nanoseconds;
@@ -34,15 +34,22 @@ class ThreadNetwork {
  private:
   friend class ThreadTransport;
 
-  struct Message {
+  // Measured: all_reduce of 4 KB takes 0.34 us with copies, and 0.53 without.
+  static constexpr long most_copied = 1024;
+  struct alignas(64) Message {
     const float* data = nullptr;
     long floats = 0;
     MessageLabel label{};
+    alignas(64) float copy[most_copied];
   };
   static constexpr unsigned under_way = 16;
   /// Written by one rank, read by another. Counters begin anew after 2^32.
   struct alignas(64) Box {
     std::atomic<unsigned> sent{0};
+    // Of the sender: whether the other one may still read its memory, which it does no more when it has received this
+    // many messages.
+    bool lends = false;
+    unsigned lent = 0;
     alignas(64) std::atomic<unsigned> received{0};
     std::atomic<bool> reading{false};
     Message messages[under_way];
@@ -80,7 +87,7 @@ class ThreadTransport {
   int rank() const { return rank_; }
   int size() const { return network_->size_; }
   /// Waking up to look, and reading another core's memory.
-  LinkCost link() const { return {3e-7, 4e-10, 4e-10}; }
+  LinkCost link() const { return {1.1e-7, 2e-10, 4e-10}; }
 
   ThreadNetwork::Limit limit() const { return network_->limit_; }
 
@@ -97,8 +104,19 @@ class ThreadTransport {
     const unsigned number = box.sent.load(std::memory_order_relaxed);
     wait(to, "has a message to send, which waits for", label,
          [&] { return number - box.received.load(std::memory_order_acquire) < ThreadNetwork::under_way; });
-    box.messages[number % ThreadNetwork::under_way] = {data, floats, label};
+    ThreadNetwork::Message& message = box.messages[number % ThreadNetwork::under_way];
+    message.data = data;
+    message.floats = floats;
+    message.label = label;
+    if (floats > ThreadNetwork::most_copied) {
+      box.lends = true;
+      box.lent = number + 1;
+    } else if (floats > 0) {
+      std::memcpy(message.copy, data, sizeof(float) * static_cast<std::size_t>(floats));
+      message.data = message.copy;
+    }
     box.sent.store(number + 1, std::memory_order_release);
+    if (floats <= ThreadNetwork::most_copied) prepare(box.messages[(number + 1) % ThreadNetwork::under_way], floats);
   }
 
   template <class Use>
@@ -110,6 +128,12 @@ class ThreadTransport {
     if (message.floats != floats || !(message.label == label)) {
       abandon();
       detail::fail_message(rank_, from, label, floats, message.label, message.floats);
+    }
+    if (message.data == message.copy) {
+      if (network_->abandoned_.load(std::memory_order_relaxed)) fail_abandoned(label);
+      use(message.data, 0L, floats);
+      box.received.store(number + 1, std::memory_order_release);
+      return;
     }
     bool failed;
     {
@@ -148,17 +172,24 @@ class ThreadTransport {
     return before;
   }
 
+  /// What has been copied may be changed, so that only the rest is waited for.
   void finish() {
     for (int to = 0; to < size(); ++to) {
       ThreadNetwork::Box& box = network_->box(rank_, to);
-      const unsigned sent = box.sent.load(std::memory_order_relaxed);
-      if (sent == box.received.load(std::memory_order_acquire)) continue;
-      wait(to, "has sent a message, which waits for", box.messages[(sent - 1) % ThreadNetwork::under_way].label,
-           [&] { return box.received.load(std::memory_order_acquire) == sent; });
+      if (!box.lends) continue;
+      wait(to, "has sent a message, which waits for", box.messages[(box.lent - 1) % ThreadNetwork::under_way].label,
+           [&] { return static_cast<int>(box.received.load(std::memory_order_acquire) - box.lent) >= 0; });
+      box.lends = false;
     }
   }
 
  private:
+  /// Asks for the lines of the cache that a message like the last one will be written to: the other rank has read them.
+  [[gnu::always_inline]] static void prepare(const ThreadNetwork::Message& message, long floats) {
+    __builtin_prefetch(&message, 1);
+    for (long i = 0; i < floats; i += 16) __builtin_prefetch(message.copy + i, 1);
+  }
+
   [[noreturn, gnu::cold]] void fail_abandoned(const MessageLabel& label) {
     abandon();
     detail::fail_abandoned(rank_, label);
