@@ -25,9 +25,10 @@ class Watched {
   using Kernels = typename Program::Kernels;
   using Floats = std::vector<float, std::allocator<float>>;
 
-  explicit Watched(int batch) : batch_(batch), executor_(make_executor<Cpu<0, 1>, Kernels>()) {
+  explicit Watched(int batch)
+      : room_(Program::lowered.room_for(batch)), executor_(make_executor<Cpu<0, 1>, Kernels>()) {
     const long parameters = Program::slots.parameter_floats;
-    const long sizes[8] = {Program::per_sample_floats * batch, Program::fixed_floats,  parameters, parameters,
+    const long sizes[8] = {Program::per_sample_floats * room_, Program::fixed_floats,  parameters, parameters,
                            Program::slots.buffer_floats,       max_states * parameters};
     for (std::size_t arena = 0; arena < 6; ++arena) {
       memory_[arena].grow(sizes[arena]);
@@ -47,6 +48,7 @@ class Watched {
                                   : 0.01f;
     arenas_[Arena::numbers] = numbers_.data();
     arenas_.batch = batch;
+    arenas_.room = room_;
     for (std::size_t i = 0; i < 4; ++i) {
       if (Program::input_types[i] == nullptr) continue;
       const TensorInfo& type = *Program::input_types[i];
@@ -118,15 +120,15 @@ class Watched {
     std::vector<int> may(size_[arena]);
     for (const MemoryAccess& access : accesses_of<Program>) {
       if (access.step != s || static_cast<std::size_t>(access.arena) != arena) continue;
-      // Values with a batch lie one behind the other from batch · offset on.
-      const long scale = access.arena == Arena::per_sample ? batch_ : 1, floats = access.last - access.first;
+      // Values with a batch lie one behind the other from room · offset on.
+      const long scale = access.arena == Arena::per_sample ? room_ : 1, floats = access.last - access.first;
       for (long i = scale * access.first; i < scale * (access.first + floats); ++i)
         may[static_cast<std::size_t>(i)] |= access.writes ? writes : reads;
     }
     return may;
   }
 
-  int batch_;
+  long room_;  // samples
   std::unique_ptr<typename Kernels::Executor> executor_;
   Buffer memory_[6], numbers_;
   std::size_t size_[6]{};
@@ -137,7 +139,8 @@ class Watched {
 template <class Net, class Input, class Loss, class Optimizer, class... Policies>
 void check_accesses() {
   using T = Trainer<Net, Loss, Optimizer, Input, Policies...>;
-  for (const int batch : {1, 3}) {
+  for (const int batch : {1, 3, 19}) {
+    if (batch > 3 && !T::Training::lowered.in_groups) continue;
     Watched<typename T::Training>(batch).check();
     Watched<typename T::Predicting>(batch).check();
   }

@@ -21,7 +21,7 @@ struct Scaled {
 TEST_CASE("places are offsets in arenas, times the batch where a value has one", "[step_runner]") {
   float memory[64]{};
   Arenas arenas;
-  arenas.batch = 3;
+  arenas.batch = arenas.room = 3;
   arenas[Arena::per_sample] = arenas[Arena::fixed] = memory;
   arenas.inputs[1] = memory + 7;
   CHECK(arenas.at({Arena::per_sample, 16}) == memory + 48);
@@ -35,7 +35,7 @@ TEST_CASE("a runner runs the steps of a program in their order", "[step_runner]"
   float scale[16]{2, 2, 2, 2}, values[64]{}, fixed[64]{};
   const float inputs[8]{1, -2, 3, 4, -1, 0.5f, -3, -4};
   Arenas arenas;
-  arenas.batch = 2;
+  arenas.batch = arenas.room = 2;
   arenas[Arena::parameters] = scale;
   arenas[Arena::per_sample] = values;
   arenas[Arena::fixed] = fixed;
@@ -65,7 +65,7 @@ TEST_CASE("a workspace lies where it fits, else behind the end, else with the ex
   const StepTables<Kernels> tables{steps, 5, nullptr, nullptr, nullptr, nullptr};
   const auto place = [&](long batch) {
     std::array<Workspace, 5> found{};
-    const long behind = StepRunner<Kernels>::place_workspaces(batch, 192, tables, found.data());
+    const long behind = StepRunner<Kernels>::place_workspaces(batch, batch, 192, tables, found.data());
     CHECK(found[0].floats == 0);
     CHECK(!found[0].is_lent);
     CHECK(found[3].place == Place{Arena::per_sample, 160});
@@ -82,4 +82,8 @@ TEST_CASE("a workspace lies where it fits, else behind the end, else with the ex
   CHECK(behind_many == 4 * (100 - (192 - 160)));
   CHECK(many[1].place == Place{Arena::per_sample, 160});
   CHECK(many[2].place == Place{Arena::per_sample, 16});
+  // Rooms are as much wider as the arena has room for more samples than there are.
+  std::array<Workspace, 5> found{};
+  CHECK(StepRunner<Kernels>::place_workspaces(4, 16, 192, tables, found.data()) == 0);
+  CHECK(found[1].place == Place{Arena::per_sample, 16});
 }

@@ -62,7 +62,7 @@ void check_turns() {
     }
   const auto shared = [&](int s) {
     return turns.shared_update >= 0 && s >= P::lowered.first_update && s < P::lowered.after_update &&
-           P::lowered.calls[P::lowered.steps[s].region].total == P::slots.parameter_floats;
+           is_over_parameters<P>(s);
   };
   for (int s = P::lowered.prepared_steps; s < steps; ++s) {
     const int d = device[static_cast<std::size_t>(s)];
@@ -91,7 +91,10 @@ void check_turns() {
           if (!runs(first, d) || !runs(second, e)) continue;
           ++pairs;
           wrong += !ordered.before(first, d, second, e);
-          const bool of_values = a.arena == Arena::per_sample || a.arena == Arena::fixed;
+          // The first device that reads the program's input in another layout copies it for all.
+          const auto& earlier = P::lowered.steps[a.step];
+          const bool of_input = earlier.relayout.is_needed() && earlier.operands[0].arena == Arena::inputs;
+          const bool of_values = !of_input && (a.arena == Arena::per_sample || a.arena == Arena::fixed);
           if (d != e && of_values && b.step < P::lowered.first_update)
             needless += P::order.before[P::lowered.steps[b.step].number][d] <= P::lowered.steps[a.step].number;
         }

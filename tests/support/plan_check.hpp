@@ -177,14 +177,12 @@ class ShadowRun {
   /// each other; and every value that a kernel reads or computes in another form than it is stored in has such room.
   /// What lasts is still there when it is read.
   void check_conversions(int head, const std::vector<Read>& inputs, const std::vector<int>& results, int s) {
-    if (is(head, tenet::Kind::element)) return;
     const tenet::KernelNumbers numbers = graph.nodes[head].operation->numbers;
     std::vector<int> serving;  // of this step
     const auto differs = [&](int node, tenet::DType wanted) {
       const tenet::TensorInfo& type = *graph.nodes[node].type;
-      const bool turned = numbers.turns(type);
       return type.dtype != tenet::DType::int32 && (Program::storage.dtype[fusion.value[node]] != wanted ||
-                                                   Program::storage.channels_last[fusion.value[node]] != turned);
+                                                   Program::storage.layout[fusion.value[node]] != numbers.layout(type));
     };
     const auto look_for = [&](int value, const auto& serves) {
       for (int k = 0; k < plan.conversion_count; ++k)
@@ -195,17 +193,32 @@ class ShadowRun {
       for (int j = 0; j < graph.nodes[head].operand_count; ++j) {
         const int node = graph.nodes[head].operands[j], value = fusion.value[node];
         if (differs(node, numbers.operands))
-          look_for(value,
-                   [&](const tenet::Conversion& c) { return c.serves(s, value, graph.nodes[node].type, numbers); });
+          look_for(value, [&](const tenet::Conversion& c) {
+            const tenet::TensorInfo* const type = graph.nodes[node].type;
+            return c.serves(s, value, type, numbers.operands, numbers.layout(*type));
+          });
       }
       if (differs(head, numbers.result))
-        look_for(head, [&](const tenet::Conversion& c) { return c.step == s && c.value == head; });
+        look_for(head, [&](const tenet::Conversion& c) {
+          return c.step == s && c.value == head && c.use == tenet::ConversionUse::result;
+        });
     }
+    const auto look_for_read = [&](int root) {
+      tenet::for_each_copied(graph, fusion, Program::storage, root, [&](int node) {
+        const int value = fusion.value[node];
+        look_for(value, [&](const tenet::Conversion& c) {
+          return c.serves(s, value, graph.nodes[node].type, Program::storage.dtype[value],
+                          Program::storage.order[root]);
+        });
+      });
+    };
+    if (!is(head, tenet::Kind::kernel)) look_for_read(head);
+    if (!is(head, tenet::Kind::element) && fusion.epilogue[head] >= 0) look_for_read(fusion.epilogue[head]);
     for (int k = 0; k < plan.conversion_count; ++k) {
       const tenet::Conversion& conversion = plan.conversions[k];
-      const bool serves = std::find(serving.begin(), serving.end(), k) != serving.end();
-      if (!serves && conversion.step == s) report("converted for nobody", conversion.value, s);
-      if (!serves) continue;
+      const bool of_step = std::find(serving.begin(), serving.end(), k) != serving.end();
+      if (!of_step && conversion.step == s) report("converted for nobody", conversion.value, s);
+      if (!of_step) continue;
       ++conversions;
       auto& arena = conversion.place.arena == tenet::Arena::per_sample ? per_sample_ : fixed_;
       if (conversion.place.arena > tenet::Arena::fixed) report("converted in no arena", conversion.value, s);

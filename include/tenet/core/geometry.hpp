@@ -15,6 +15,8 @@ struct Known {
 struct ChannelsLast {};
 /// The same of those that want images so, and weights as ever.
 struct ImagesChannelsLast {};
+/// The same of those that want images in `Layout::samples_last`, and weights as ever.
+struct SamplesLast {};
 
 /// Shapes of a convolution, all per sample: input [channels, height, width], weight [out_channels, channels,
 /// kernel_height, kernel_width], result [out_channels, out_height, out_width].

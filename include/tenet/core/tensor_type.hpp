@@ -201,19 +201,6 @@ constexpr Planes planes_of(const TensorInfo& type) {
   return {type.extents[first], long{1} * type.extents[first + 1] * type.extents[first + 2]};
 }
 
-/// The type whose elements in their order are those of an image with its channels last, or of what is broadcast to one.
-constexpr TensorInfo channels_last(const TensorInfo& type) {
-  const auto extent = [&](int i) { return i < 3 - type.rank ? 1 : type.extents[i - 3 + type.rank]; };
-  if (type.rank > 3) return type;
-  return {type.dtype, type.batched, 3, {extent(1), extent(2), extent(0)}};
-}
-
-/// Whether the elements of what is broadcast to an image lie in the same order with channels last.
-constexpr bool has_one_order(const TensorInfo& type) {
-  const TensorInfo last = channels_last(type);
-  return type.rank <= 3 && (last.extents[2] == 1 || last.extents[0] * last.extents[1] == 1);
-}
-
 /// The type of an element-wise result of two operands; `rank` is -1 where the two do not fit.
 constexpr TensorInfo broadcast(const TensorInfo& a, const TensorInfo& b) {
   TensorInfo result{a.dtype, a.batched || b.batched, a.rank > b.rank ? a.rank : b.rank, {}};

@@ -5,6 +5,7 @@
 #include <tenet/device/arguments.hpp>
 #include <tenet/device/cpu/attention.hpp>
 #include <tenet/device/cpu/convolution_channels_last.hpp>
+#include <tenet/device/cpu/convolution_samples_last.hpp>
 #include <tenet/device/cpu/copy.hpp>
 #include <tenet/device/cpu/cross_entropy.hpp>
 #include <tenet/device/cpu/element.hpp>
@@ -14,6 +15,7 @@
 #include <tenet/device/cpu/one_sample.hpp>
 #include <tenet/device/cpu/one_sample_conv2d.hpp>
 #include <tenet/device/cpu/pool2d_channels_last.hpp>
+#include <tenet/device/cpu/pool2d_samples_last.hpp>
 #include <tenet/device/cpu/prepared_conv2d.hpp>
 #include <tenet/device/cpu/random.hpp>
 #include <tenet/device/cpu/softmax.hpp>

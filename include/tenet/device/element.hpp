@@ -24,8 +24,10 @@ struct ElementArguments {
 
   Input inputs[max_region_inputs];
   float* outputs[max_region_outputs];
-  long total;  ///< elements of the region
-  long block;  ///< within an aligned block of so many elements each input is contiguous, uniform, or, turned, spaced
+  long total;     ///< elements of the region
+  long block;     ///< within an aligned block of so many elements each input is contiguous, uniform, or, turned, spaced
+  long complete;  ///< the elements of whole groups of samples; behind them is a group of `rest` samples
+  int rest;
   void* executor;  ///< of a device that is told to run a loop instead of running it; else not set
 };
 

@@ -34,10 +34,14 @@ constexpr void for_each_access(int s, Function function) {
     const RegionCall& call = lowered.calls[region];
     for (int k = 0; k < call.inputs; ++k) {
       const RegionInput& input = lowered.inputs[call.first_input + k];
-      add(input.place, input.access.full || input.access.turned ? call.total : input.access.count, false);
+      add(input.place, input.access.full || input.access.turned ? call.size() : input.access.count, false);
     }
-    for (int k = 0; stores && k < call.outputs; ++k) add(lowered.outputs[call.first_output + k], call.total, true);
+    for (int k = 0; stores && k < call.outputs; ++k) add(lowered.outputs[call.first_output + k], call.size(), true);
   };
+  if (step.relayout.is_needed()) {
+    add(step.operands[0], step.relayout.size(), false);
+    add(step.result, step.relayout.size(), true);
+  }
   add_region(step.region, step.kind == Kind::element);  // in front of a sum it stores nothing
   if (step.kind != Kind::element) {
     const auto& node = Program::graph.nodes[Program::order.head[step.number]];

@@ -185,15 +185,11 @@ class Execution {
     StepRunner<Kernels>::run(executor, arenas_, step_tables<Program>(first, last));
   }
 
-  // The optimizer's steps, where all of them are element-wise: one is over all parameters, or over numbers that all of
-  // these need, such as 1 - beta.
-  static constexpr bool is_over_parameters(int step) {
-    return Program::lowered.calls[Program::lowered.steps[step].region].total == Program::slots.parameter_floats;
-  }
+  // The optimizer's steps, where all of them are element-wise.
   /// What the steps over all parameters need.
   void prepare_update() {
     for (int s = Program::lowered.first_update; s < Program::lowered.after_update; ++s)
-      if (!is_over_parameters(s)) run_steps(s, s + 1);
+      if (!is_over_parameters<Program>(s)) run_steps(s, s + 1);
   }
   /// Elements [from, to) of the steps over all parameters, by the calling thread.
   void update(long from, long to) const {
@@ -253,18 +249,20 @@ class Execution {
   auto& one_sample() const { return *static_cast<detail::OneSampleExecution<Program>*>(one_sample_.get()); }
 
   void prepare(int batch, long samples_of_all) {
+    const long room = Program::lowered.room_for(batch);
     long workspace = 0;
     if constexpr (lends_workspace<Kernels>) {
       workspaces_.assign(static_cast<std::size_t>(Program::order.count), {});
       arenas_.workspaces = workspaces_.data();
       if (batch > 0)
-        workspace = StepRunner<Kernels>::place_workspaces(batch, Program::per_sample_floats,
+        workspace = StepRunner<Kernels>::place_workspaces(batch, room, Program::per_sample_floats,
                                                           step_tables<Program>(0, Program::lowered.used.steps),
                                                           workspaces_.data());
       executor_->reserve_workspace(executor_workspace());
     }
-    per_sample_.grow(*executor_, Program::per_sample_floats * batch + workspace, "the activations of a batch");
+    per_sample_.grow(*executor_, Program::per_sample_floats * room + workspace, "the activations of a batch");
     arenas_.batch = batch;
+    arenas_.room = room;
     samples_of_all_ = samples_of_all;
     arenas_[Arena::per_sample] = per_sample_.data();
     const auto samples = static_cast<double>(Program::is_on_part ? samples_of_all : batch);

@@ -20,11 +20,17 @@ struct RegionCall {
   int first_input = 0, inputs = 0;    ///< in the program's list of region inputs
   int first_output = 0, outputs = 0;  ///< in the program's list of region outputs
   bool batched = false;
-  long total = 0;  ///< elements, of one sample if batched
-  long block = 0;  ///< 0: the whole range
+  bool in_groups = false;  ///< over groups of samples, see `Layout::samples_last`
+  long total = 0;          ///< elements, of one sample or group if batched
+  long block = 0;          ///< 0: the whole range
+
+  constexpr long elements(long batch) const { return size() * (in_groups ? whole_groups(batch) : batched ? batch : 1); }
+  /// Elements of one sample, if batched.
+  constexpr long size() const { return in_groups ? total / sample_lanes : total; }
 };
 
-/// One step of a program: a region alone, a sum behind a region, or a kernel; the latter two with a region behind.
+/// One step of a program: a region alone, a sum behind a region, or a kernel; the latter two with a region behind. Or
+/// (kind element, no region) a copy of its operand to another layout.
 template <class Device>
 struct Step {
   Kind kind = Kind::element;
@@ -38,6 +44,7 @@ struct Step {
   int region = -1;    ///< of a region alone, or in front of a sum
   int epilogue = -1;  ///< the region behind a kernel or sum
   Access sum{};       ///< of a sum: where the result lies in the operand
+  Relayout relayout{};
   Role role = Role::store;
   Cost flops{};
   long (*workspace)(long batch) = nullptr;  ///< of a kernel, if it needs any
@@ -59,6 +66,7 @@ struct RegionProgram {
     for (int i = 0; i < wiring.operations; ++i)
       for (const signed char source : wiring.source[i]) signature = signature * 37u + static_cast<unsigned>(source);
     signature = signature * 41u + wiring.narrow_inputs * 5u + wiring.narrow_outputs + wiring.turned_inputs * 7u;
+    signature = signature * 2u + wiring.sums_groups;
     for (int i = 0; i < wiring.inputs; ++i) signature = signature * 3u + wiring.uniform[i];
   }
   friend constexpr bool operator==(const RegionProgram& a, const RegionProgram& b) {
@@ -89,7 +97,11 @@ struct Lowered {
   int prepared_steps = 0;  ///< the first ones, see `Schedule`
   /// The optimizer's steps over all parameters: all gradients are there before the first one.
   int first_update = 0, after_update = 0;
-  long scratch = 0;  ///< floats that each worker needs
+  long scratch = 0;        ///< floats that each worker needs
+  bool in_groups = false;  ///< some values are in `Layout::samples_last`: there is room for whole groups of samples
+
+  /// Samples of a batch for which the arena `per_sample` has room.
+  constexpr long room_for(long batch) const { return in_groups ? whole_groups(batch) : batch; }
 };
 
 namespace detail {
@@ -106,22 +118,30 @@ struct LoweringPass {
 
   constexpr bool is(int i, Kind kind) const { return g.nodes[i].operation && g.nodes[i].operation->kind == kind; }
 
-  /// How a region over the elements of `space`, with channels last or not, reads a node for an operation whose result
-  /// has the type `reader`.
-  constexpr Access access(const TensorInfo& space, bool turned, const TensorInfo& reader, int node) const {
+  /// How elements of `space` with channels last, or not, read those of `type` that lie the other way round.
+  static constexpr Access across(const TensorInfo& space, Layout order, const TensorInfo& type) {
+    const bool channels_last = order == Layout::channels_last;
+    return planes_of(channels_last ? space : type).turned(channels_last);
+  }
+  /// How a region over the elements of `space` reads a node for an operation whose result has the type `reader`.
+  constexpr RegionInput read(const TensorInfo& space, Layout order, const TensorInfo& reader, int node) const {
     const TensorInfo& type = *g.nodes[node].type;
     const int value = fusion.value[node];
-    const bool lies_turned = value == converted ? computed_channels_last : storage.channels_last[value];
+    const Form lies = value == converted ? computed : stored(value);
     const Access access = access_of(reader, type);
-    if (!access.full) return turned ? access_of(channels_last(reader), channels_last(type)) : access;
-    if (lies_turned == turned) return access;
-    return planes_of(turned ? space : *g.nodes[value].type).turned(turned);
+    if (!access.full) return {lies.place, access_of(in_layout(reader, order), in_layout(type, order))};
+    if (lies.layout == order) return {lies.place, access};
+    if (lies.layout != Layout::samples_last && order != Layout::samples_last)
+      return {lies.place, across(space, order, *g.nodes[value].type)};
+    for (int k = 0; k < plan.conversion_count; ++k)
+      if (plan.conversions[k].serves(step_number, value, &type, lies.place.dtype, order))
+        return {plan.conversions[k].place, access};
+    throw "a region reads a value in another layout, for which there is no copy";
   }
 
   /// The index of an input of the region, added if it is new. Equal values read in the same way are one input.
-  constexpr int input(RegionCall& call, Wiring& wiring, const Access& access, int node) {
-    const int value = fusion.value[node];
-    return input(call, wiring, access, value == converted ? computed_at : plan.place[value]);
+  constexpr int input(RegionCall& call, Wiring& wiring, const RegionInput& read) {
+    return input(call, wiring, read.access, read.place);
   }
   constexpr int input(RegionCall& call, Wiring& wiring, const Access& how, const Place& place) {
     for (int k = 0; k < call.inputs; ++k) {
@@ -160,23 +180,26 @@ struct LoweringPass {
     return lowered.used.calls++;
   }
 
-  constexpr RegionCall begin(const TensorInfo& space, long block) const {
+  constexpr RegionCall begin(const TensorInfo& space, Layout order, long block) {
     RegionCall call;
     call.first_input = lowered.used.inputs;
     call.first_output = lowered.used.outputs;
     call.batched = space.batched;
-    call.total = space.size();
-    call.block = block;
+    call.in_groups = order == Layout::samples_last;
+    lowered.in_groups = lowered.in_groups || call.in_groups;
+    call.total = in_layout(space, order).size();
+    call.block = call.in_groups ? greatest_common_divisor(block, call.total) : block;
     return call;
   }
 
   /// The region of `root` as a call; `space` is the type over which it is evaluated. In front of a sum the value of
   /// node `summed` is what counts, else the stored values are written.
   constexpr int region(int root, const TensorInfo& space, Role role, int summed, long block) {
-    RegionCall call = begin(space, block);
-    const bool turned = storage.turned[root];
+    const Layout order = storage.order[root];
+    RegionCall call = begin(space, order, block);
     RegionProgram<Device> program;
     program.role = role;
+    program.wiring.sums_groups = role != Role::store && call.in_groups;
     int members[2 * max_region_operations]{}, count = 0;
     for (int m = fusion.first_member[root]; m >= 0; m = fusion.next_member[m]) members[count++] = fusion.member[m];
     for (int a = 0; a < count / 2; ++a) std::swap(members[a], members[count - 1 - a]);  // operands before consumers
@@ -185,7 +208,7 @@ struct LoweringPass {
       const int value = fusion.value[node];
       for (int k = 0; k < count; ++k)
         if (members[k] == value) return -1 - k;
-      return input(call, program.wiring, access(space, turned, type, node), node);
+      return input(call, program.wiring, read(space, order, type, node));
     };
     for (int k = 0; k < count; ++k) {
       const auto& node = g.nodes[members[k]];
@@ -198,38 +221,37 @@ struct LoweringPass {
     }
     program.wiring.operations = static_cast<signed char>(count);
     if (summed >= 0) output(call, program.wiring, -1 - value_of(summed, space), {});
-    if (converted >= 0 && summed < 0 && call.outputs < max_region_outputs && storage.channels_last[converted] == turned)
-      convert_result(call, program, space, turned);
+    if (converted >= 0 && summed < 0 && call.outputs < max_region_outputs && storage.layout[converted] == order)
+      convert_result(call, program, space, order);
     return add(call, program);
   }
 
-  /// Of the kernel that is being lowered: its value if it is stored in another form than computed, else -1, and where
-  /// and how the kernel leaves it.
+  /// Where and how a value lies.
+  struct Form {
+    Place place{};
+    Layout layout = Layout::standard;
+  };
+  constexpr Form stored(int value) const { return {plan.place[value], storage.layout[value]}; }
+
+  int step_number = 0;  ///< of the step that is being lowered
+  /// Of the kernel that is being lowered: its value if it is stored in another form than computed, else -1, and the
+  /// form in which the kernel leaves it.
   int converted = -1;
-  Place computed_at{};
-  bool computed_channels_last = false;
+  Form computed{};
 
   /// A region's further output: what the kernel before it has computed, where it is stored.
   constexpr void convert_result(RegionCall& call, RegionProgram<Device>& program, const TensorInfo& space,
-                                bool turned) {
-    const Access how = access(space, turned, *g.nodes[converted].type, converted);
-    output(call, program.wiring, -1 - input(call, program.wiring, how, converted), plan.place[converted]);
+                                Layout order) {
+    const RegionInput from = read(space, order, *g.nodes[converted].type, converted);
+    output(call, program.wiring, -1 - input(call, program.wiring, from), plan.place[converted]);
     converted = -1;
   }
 
-  /// Where a value lies, and whether with its channels last.
-  struct Form {
-    Place place{};
-    bool channels_last = false;
-  };
-  constexpr Form stored(int value) const { return {plan.place[value], storage.channels_last[value]}; }
-
   /// A region without operations: the elements of `from` at `to`.
   constexpr int copy(const TensorInfo& type, const Form& from, const Form& to) {
-    RegionCall call = begin(type, 0);
+    RegionCall call = begin(type, from.layout == to.layout ? to.layout : Layout::standard, 0);
     RegionProgram<Device> program;
-    const Access how =
-        from.channels_last == to.channels_last ? access_of(type, type) : planes_of(type).turned(to.channels_last);
+    const Access how = from.layout == to.layout ? access_of(type, type) : across(type, to.layout, type);
     output(call, program.wiring, -1 - input(call, program.wiring, how, from.place), to.place);
     return add(call, program);
   }
@@ -241,13 +263,24 @@ struct LoweringPass {
     lowered.steps[lowered.used.steps++] = step;
   }
   constexpr void add_copy_step(const TensorInfo& type, const Form& from, const Form& to, int number) {
-    add_region_step("copy", copy(type, from, to), number);
+    const bool in_lanes = from.layout == Layout::samples_last || to.layout == Layout::samples_last;
+    if (!in_lanes || from.layout == to.layout) return add_region_step("copy", copy(type, from, to), number);
+    Step<Device> step;
+    step.number = number;
+    step.name = "copy";
+    step.operand_count = 1;
+    step.operands[0] = from.place;
+    step.result = to.place;
+    step.relayout = relayout_of(type, from.layout, to.layout);
+    lowered.in_groups = true;
+    lowered.steps[lowered.used.steps++] = step;
   }
 
   constexpr Lowered<Device, room> run(const Schedule<n>& order) {
     const auto add_conversion = [&](const Conversion& c) {
       const Form from = stored(c.value);
-      add_copy_step(from.channels_last ? *g.nodes[c.value].type : *c.type, from, {c.place, c.channels_last}, c.step);
+      add_copy_step(from.layout == Layout::channels_last ? *g.nodes[c.value].type : *c.type, from, {c.place, c.layout},
+                    c.step);
     };
     int conversion = 0;
     while (conversion < plan.conversion_count && plan.conversions[conversion].prepared)
@@ -263,6 +296,10 @@ struct LoweringPass {
         lowered.first_update = lowered.used.steps;
       }
       const auto& node = g.nodes[head];
+      step_number = s;
+      const int first_conversion = conversion;
+      for (; conversion < plan.conversion_count && plan.conversions[conversion].step == s; ++conversion)
+        if (plan.conversions[conversion].value != head) add_conversion(plan.conversions[conversion]);
       Step<Device> step;
       step.kind = node.operation->kind;
       step.number = s;
@@ -278,47 +315,57 @@ struct LoweringPass {
         step.attribute = node.index;
         step.operand_count = node.operand_count;
         for (int j = 0; j < node.operand_count; ++j) step.operands[j] = plan.place[fusion.value[node.operands[j]]];
-        for (; conversion < plan.conversion_count && plan.conversions[conversion].step == s; ++conversion) {
-          const Conversion& c = plan.conversions[conversion];
-          if (c.value == head) {
-            converted = head;
-            computed_at = step.result = c.place;
-            computed_channels_last = c.channels_last;
-            continue;
-          }
-          add_conversion(c);
+        for (int k = first_conversion; k < conversion; ++k) {
+          const Conversion& c = plan.conversions[k];
+          if (c.use != ConversionUse::result) continue;
+          converted = head;
+          computed = {c.place, c.layout};
+          step.result = c.place;
         }
-        for (int j = 0; j < node.operand_count; ++j)
+        const KernelNumbers& numbers = node.operation->numbers;
+        for (int j = 0; j < node.operand_count && step.kind == Kind::kernel; ++j) {
+          const TensorInfo* const type = g.nodes[node.operands[j]].type;
           for (int k = 0; k < plan.conversion_count; ++k) {
             const Conversion& c = plan.conversions[k];
-            if (c.serves(s, fusion.value[node.operands[j]], g.nodes[node.operands[j]].type, node.operation->numbers))
+            if (c.serves(s, fusion.value[node.operands[j]], type, numbers.operands, numbers.layout(*type)))
               step.operands[j] = c.place;
           }
+        }
         if (node.operation->scratch > lowered.scratch) lowered.scratch = node.operation->scratch;
       }
       if (step.kind == Kind::reduction) {
         const TensorInfo& space = *g.nodes[node.operands[0]].type;
-        step.sum = storage.turned[head] ? access_of(channels_last(space), channels_last(*node.type))
-                                        : access_of(space, *node.type);
+        const Layout order_of_sum = storage.order[head];
+        step.sum = access_of(in_layout(space, order_of_sum), in_layout(*node.type, order_of_sum));
         step.role = step.sum.inner == 1 && step.sum.count > 1 ? Role::sum_rows : Role::sum;
         step.region = region(head, space, step.role, node.operands[0], step.sum.block());
       }
       // A region in another order than the result's, whose elements a kernel writes range by range, runs behind it.
       const int behind = step.kind != Kind::element ? fusion.epilogue[head] : -1;
-      const bool lies_turned = converted == head ? computed_channels_last : storage.channels_last[head];
-      const int epilogue = behind >= 0 ? region(behind, *g.nodes[behind].type, Role::store, -1, 0) : -1;
-      const bool apart = behind >= 0 && storage.turned[behind] != lies_turned;
-      if (!apart) step.epilogue = epilogue;
-      const bool converts_behind = converted >= 0 && behind < 0 && node.operation->carries_epilogue &&
-                                   computed_channels_last == storage.channels_last[head];
+      const Layout lies = converted == head ? computed.layout : storage.layout[head];
+      const bool apart = behind >= 0 && storage.order[behind] != lies;
+      const auto behind_region = [&] { return region(behind, *g.nodes[behind].type, Role::store, -1, 0); };
+      if (behind >= 0 && !apart) step.epilogue = behind_region();
+      const bool converts_behind =
+          converted >= 0 && behind < 0 && node.operation->carries_epilogue && computed.layout == storage.layout[head];
       if (converts_behind) {
-        step.epilogue = copy(*node.type, {computed_at, computed_channels_last}, stored(head));
+        step.epilogue = copy(*node.type, computed, stored(head));
         converted = -1;
       }
       lowered.steps[lowered.used.steps++] = step;
-      if (apart) add_region_step(g.nodes[behind].operation->name, epilogue, s);
-      if (converted >= 0) add_copy_step(*node.type, {computed_at, computed_channels_last}, stored(head), s);
-      converted = -1;
+      const auto store = [&] {
+        if (converted >= 0) add_copy_step(*node.type, computed, stored(head), s);
+        converted = -1;
+      };
+      if (lies == Layout::samples_last) store();  // a region apart reads what is stored
+      for (int k = first_conversion; k < conversion; ++k)
+        if (plan.conversions[k].value == head && plan.conversions[k].use == ConversionUse::region)
+          add_conversion(plan.conversions[k]);
+      if (apart) {
+        const int last = behind_region();
+        add_region_step(g.nodes[behind].operation->name, last, s);
+      }
+      store();
       copies(true, order, s);
       if (s + 1 == order.prepared) lowered.prepared_steps = lowered.used.steps;
     }
@@ -336,7 +383,7 @@ struct LoweringPass {
       const int node = g.outputs[i].node, step = order.step[fusion.value[node]];
       if (of_gradients && step != behind) continue;
       const int value = fusion.value[node];
-      add_copy_step(*g.nodes[value].type, stored(value), {plan.destination[i], false}, step);
+      add_copy_step(*g.nodes[value].type, stored(value), {plan.destination[i], Layout::standard}, step);
     }
   }
 };
@@ -346,7 +393,8 @@ struct LoweringPass {
 /// Whether a step does nothing but bring numbers to another place.
 template <class Lowered, class Step>
 constexpr bool is_copy(const Lowered& lowered, const Step& step) {
-  return step.kind == Kind::element && lowered.programs[lowered.calls[step.region].program].wiring.operations == 0;
+  return step.kind == Kind::element &&
+         (step.region < 0 || lowered.programs[lowered.calls[step.region].program].wiring.operations == 0);
 }
 
 /// Whether a step adds up numbers over all workers; their count is its attribute.
@@ -365,7 +413,8 @@ constexpr LoweredSize room_for(const G& graph, const Fusion<G::count>& fusion, c
   for (const bool copied : plan.copied) room.steps += copied;
   for (int s = 0; s < order.count; ++s) {
     const int behind = fusion.epilogue[order.head[s]];
-    room.steps += behind >= 0 && (storage.turned[behind] || planes_of(*graph.nodes[order.head[s]].type).have_order());
+    room.steps += behind >= 0 && (storage.order[behind] != Layout::standard ||
+                                  graph.nodes[order.head[s]].operation->numbers.turned != Turned::nothing);
   }
   room.calls = 2 * room.steps;
   room.inputs = room.outputs = room.steps;
@@ -394,6 +443,7 @@ constexpr auto trimmed(const Lowered<Device, room>& from) {
   to.first_update = from.first_update;
   to.after_update = from.after_update;
   to.scratch = from.scratch;
+  to.in_groups = from.in_groups;
   return to;
 }
 

@@ -196,4 +196,10 @@ constexpr bool updates_by_elements() {
   return true;
 }
 
+/// Of these steps: whether one is over all parameters, or over numbers that all such need, as 1 - beta.
+template <class Program>
+constexpr bool is_over_parameters(int step) {
+  return Program::lowered.calls[Program::lowered.steps[step].region].total == Program::slots.parameter_floats;
+}
+
 }  // namespace tenet

@@ -20,13 +20,13 @@ struct Workspace {
 struct Arenas {
   float* base[8]{};
   const void* inputs[4]{};
-  long batch = 0;
+  long batch = 0, room = 0;  ///< the latter: samples for which `per_sample` has room, see `Lowered::room_for`
   const Workspace* workspaces = nullptr;  ///< by the number of a step; null: none is lent
 
   float*& operator[](Arena arena) { return base[static_cast<int>(arena)]; }
   const void* at(const Place& place) const {
     if (place.arena == Arena::inputs) return inputs[place.offset];
-    const long scale = place.arena == Arena::per_sample ? batch : 1;
+    const long scale = place.arena == Arena::per_sample ? room : 1;
     return base[static_cast<int>(place.arena)] + place.offset * scale;
   }
   float* writable(const Place& place) const { return static_cast<float*>(const_cast<void*>(at(place))); }
@@ -67,6 +67,10 @@ class StepRunner {
     ElementArguments arguments, behind;
     if constexpr (HasOwnMemory<Executor>) arguments.executor = behind.executor = &without_row(executor);
     if (step.kind == Kind::element) {
+      if constexpr (requires(const float* from, float* to) { run_relayout(executor, step.relayout, 1, from, to); })
+        if (step.relayout.is_needed())
+          return run_relayout(executor, step.relayout, static_cast<int>(arenas.batch),
+                              static_cast<const float*>(arenas.at(step.operands[0])), arenas.writable(step.result));
       const ElementRange range = prepare(tables.calls[step.region], arenas, tables, arguments);
       return run_element(executor, range, arguments);
     }
@@ -79,8 +83,9 @@ class StepRunner {
     }
     float* const result = arenas.writable(step.result);
     if (step.kind == Kind::reduction) {
-      const ElementRange range = prepare(tables.calls[step.region], arenas, tables, arguments);
-      return run_reduce(executor, step.role, range, arguments, step.sum.inner,
+      const RegionCall& call = tables.calls[step.region];
+      const ElementRange range = prepare(call, arenas, tables, arguments);
+      return run_reduce(executor, step.role, range, arguments, step.sum.inner / wider(call, arenas.batch),
                         step.sum.count * (step.sum.batched ? arenas.batch : 1), result, epilogue);
     }
     typename Kernels::Arguments given;
@@ -94,8 +99,8 @@ class StepRunner {
 
   /// Finds the workspaces of all steps for a batch, by the number of a step. Returns how many floats the arena
   /// `per_sample` has to have behind its end for them.
-  [[gnu::noinline]] static long place_workspaces(long batch, long per_sample_floats, const Tables& tables,
-                                                 Workspace* workspaces) {
+  [[gnu::noinline]] static long place_workspaces(long batch, long room_for_samples, long per_sample_floats,
+                                                 const Tables& tables, Workspace* workspaces) {
     long behind = 0;
     for (int s = 0; s < tables.step_count; ++s) {
       const Step<Kernels>& step = tables.steps[s];
@@ -103,11 +108,11 @@ class StepRunner {
       if (floats == 0) continue;
       Workspace& found = workspaces[step.number] = {{}, floats};
       for (const Room& room : step.room.largest)  // rather in `fixed`, which is smaller, and stays in cache
-        if (floats <= room.floats * (room.place.arena == Arena::per_sample ? batch : 1))
+        if (floats <= room.floats * (room.place.arena == Arena::per_sample ? room_for_samples : 1))
           found = {room.place, floats, true};
       if (found.is_lent || step.room.end < 0) continue;
       found = {{Arena::per_sample, step.room.end}, floats, true};
-      behind = std::max(behind, floats - (per_sample_floats - step.room.end) * batch);
+      behind = std::max(behind, floats - (per_sample_floats - step.room.end) * room_for_samples);
     }
     return behind;
   }
@@ -163,7 +168,7 @@ class StepRunner {
     if (step.kind == Kind::kernel) return step.workspace != nullptr ? step.workspace(batch) : 0;
     if constexpr (requires { workspace_reduce(executor, step.role, 1L, 1L, 1L); }) {
       const RegionCall& call = tables.calls[step.region];
-      return workspace_reduce(executor, step.role, call.total * (call.batched ? batch : 1), step.sum.inner,
+      return workspace_reduce(executor, step.role, call.elements(batch), step.sum.inner / wider(call, batch),
                               step.sum.count * (step.sum.batched ? batch : 1));
     }
     return 0;
@@ -181,6 +186,12 @@ class StepRunner {
     }
   }
 
+  /// How many times as many elements as there are stand side by side in what a call says: of a batch that does not lie
+  /// in lanes.
+  static long wider(const RegionCall& call, long batch) {
+    return call.in_groups && !lies_in_lanes(batch) ? sample_lanes : 1;
+  }
+
   static ElementRange prepare(const RegionCall& call, const Arenas& arenas, const Tables& tables,
                               ElementArguments& arguments) {
     return prepare(call, tables, arguments, arenas.batch, [&](const Place& place) { return arenas.writable(place); });
@@ -188,13 +199,17 @@ class StepRunner {
   template <class Locate>
   static ElementRange prepare(const RegionCall& call, const Tables& tables, ElementArguments& arguments, long batch,
                               Locate locate) {
+    const long lanes = wider(call, batch);
     for (int k = 0; k < call.inputs; ++k) {
       const RegionInput& input = tables.inputs[call.first_input + k];
       arguments.inputs[k] = ElementArguments::bind(locate(input.place), input.access, batch);
+      if (!input.access.full) arguments.inputs[k].inner /= lanes;
     }
     for (int k = 0; k < call.outputs; ++k) arguments.outputs[k] = locate(tables.outputs[call.first_output + k]);
-    arguments.total = call.total * (call.batched ? batch : 1);
-    arguments.block = call.block > 0 ? call.block : arguments.total;
+    arguments.total = call.elements(batch);
+    arguments.block = call.block > 0 ? call.block / lanes : arguments.total;
+    arguments.complete = call.in_groups && lies_in_lanes(batch) ? batch / sample_lanes * call.total : arguments.total;
+    arguments.rest = static_cast<int>(batch % sample_lanes);
     return tables.ranges[call.program];
   }
 };

@@ -50,7 +50,7 @@ std::vector<StepWork> work_of_steps() {
       if (region < 0) return;
       const RegionCall& call = lowered.calls[region];
       for (int k = 0; k < call.outputs; ++k)
-        move(call.batched, call.total, lowered.outputs[call.first_output + k].dtype == DType::bfloat16 ? 2 : 4);
+        move(call.batched, call.size(), lowered.outputs[call.first_output + k].dtype == DType::bfloat16 ? 2 : 4);
     };
     const int head = Program::order.head[step.number];
     work.is_forward = head < g.forward_count;
@@ -58,6 +58,7 @@ std::vector<StepWork> work_of_steps() {
     if (is_copy(lowered, step) || (step.kind == Kind::element && g.nodes[head].operation->kind != Kind::element)) {
       write_region(step.region);
       write_region(step.region);  // as much is read
+      if (step.relayout.is_needed()) move(true, 2 * step.relayout.size(), 4);
       continue;
     }
     work.flops.fixed = step_flops(g, fusion, head, 0);

@@ -3,19 +3,19 @@
 #include <tenet/graph/schedule.hpp>
 #include <tenet/graph/storage.hpp>
 
-/// Which values lie in memory with their channels last: (batch, height, width, channels), as the convolutions of some
-/// devices want them. Types say nothing of it: (batch, channels, height, width) is what every operation means.
+/// In which layout each value lies, as the kernels of some devices want them.
 namespace tenet {
 
-/// Whether a device's kernels may want images with their channels last.
+/// Whether a device's kernels may want values in another layout than that of their types.
 template <class Kernels>
 inline constexpr bool turns_images = requires { requires Kernels::turns_images; };
 
 namespace detail {
 
 /// The pass. A kernel's result lies as the kernel writes it. A region, or a sum of one, goes through its elements with
-/// channels last where it reads something that lies so, and everything it reads can be found in that order; what it
-/// stores then lies so, too. Everybody who needs another order copies or reads across (`Access::turned`).
+/// channels last where it reads something that lies so, and everything it reads can be found in that order, else
+/// likewise with samples last; what it stores then lies so, too. Everybody who needs another order copies or reads
+/// across (`Access::turned`).
 template <class G, class Order>
 struct LayoutPass {
   static constexpr int n = G::count;
@@ -23,7 +23,8 @@ struct LayoutPass {
   const Fusion<n>& fusion;
   const Order& order;
   Storage<n> storage;
-  bool stays[n]{};  ///< values that keep the order of their type
+  bool stays[n]{};   ///< values that keep the order of their type
+  bool occurs[3]{};  ///< of a layout
 
   constexpr bool is(int i, Kind kind) const { return g.nodes[i].operation && g.nodes[i].operation->kind == kind; }
   constexpr const TensorInfo& type(int i) const { return *g.nodes[i].type; }
@@ -46,8 +47,8 @@ struct LayoutPass {
         choose(head, type(head), -1);
       } else {
         if (is(head, Kind::reduction)) choose(head, type(g.nodes[head].operands[0]), g.nodes[head].operands[0]);
-        if (is(head, Kind::kernel) && g.nodes[head].operation->numbers.turns(type(head)))
-          storage.channels_last[head] = type(head).batched && !stays[head];
+        if (is(head, Kind::kernel) && type(head).batched && !stays[head])
+          set(head, g.nodes[head].operation->numbers.layout(type(head)));
         if (fusion.epilogue[head] >= 0) choose(fusion.epilogue[head], type(fusion.epilogue[head]), -1);
       }
     }
@@ -56,33 +57,53 @@ struct LayoutPass {
 
   /// Decides for the region of `root` over the elements of `space`; `summed`: what a sum behind it adds, or -1.
   constexpr void choose(int root, const TensorInfo& space, int summed) {
-    bool fits = space.batched && planes_of(space).have_order(), wanted = false;
+    if (fits(root, space, summed, Layout::channels_last))
+      set_order(root, summed, Layout::channels_last);
+    else if (fits(root, space, summed, Layout::samples_last))
+      set_order(root, summed, Layout::samples_last);
+  }
+  constexpr void set_order(int root, int summed, Layout layout) {
+    storage.order[root] = layout;
+    for (int m = fusion.first_member[root]; m >= 0 && summed < 0; m = fusion.next_member[m])
+      if (fusion.stored[fusion.member[m]]) set(fusion.member[m], layout);
+  }
+  constexpr void set(int value, Layout layout) {
+    storage.layout[value] = layout;
+    occurs[static_cast<int>(layout)] = true;
+  }
+
+  /// Whether the region reads something that lies so, and can find everything in that order.
+  constexpr bool fits(int root, const TensorInfo& space, int summed, Layout layout) const {
+    const bool by_channels = layout == Layout::channels_last;
+    bool found = occurs[static_cast<int>(layout)] && space.batched &&
+                 (by_channels ? planes_of(space).have_order() : space.rank < max_rank);
+    bool wanted = false;
     const auto reads = [&](const TensorInfo& reader, int operand) {
-      const int value = fusion.value[operand];
-      if (access_of(reader, type(operand)).full) {
-        wanted = wanted || storage.channels_last[value];
-        fits = fits && (!storage.channels_last[value] || type(value) == space);
+      const Layout lies = storage.layout[fusion.value[operand]];
+      const TensorInfo& read = type(operand);
+      if (access_of(reader, read).full) {
+        wanted = wanted || lies == layout;
+        found = found && (!by_channels || lies == Layout::standard || type(fusion.value[operand]) == space) &&
+                read.dtype != DType::int32;
       } else {
-        fits = fits && has_one_order(type(operand)) &&
-               access_of(channels_last(reader), channels_last(type(operand))).regular;
+        found = found && (by_channels ? has_one_order(read) : !read.batched && read.rank < max_rank) &&
+                access_of(in_layout(reader, layout), in_layout(read, layout)).regular;
       }
     };
-    for (int m = fusion.first_member[root]; m >= 0 && fits; m = fusion.next_member[m]) {
+    for (int m = fusion.first_member[root]; m >= 0 && found; m = fusion.next_member[m]) {
       const int member = fusion.member[m];
-      fits = type(member) == space && !(summed < 0 && fusion.stored[member] && stays[member]);
-      for (int j = 0; j < g.nodes[member].operand_count && fits; ++j) {
+      found = type(member) == space && !(summed < 0 && fusion.stored[member] && stays[member]);
+      for (int j = 0; j < g.nodes[member].operand_count && found; ++j) {
         const int operand = g.nodes[member].operands[j];
         if (!is_member(root, fusion.value[operand])) reads(type(member), operand);
       }
     }
-    if (summed >= 0 && fits) {
+    if (summed >= 0 && found) {
       if (!is_member(root, fusion.value[summed])) reads(space, summed);
-      fits = fits && has_one_order(type(root)) && access_of(channels_last(space), channels_last(type(root))).regular;
+      found = found && (by_channels ? has_one_order(type(root)) : !type(root).batched) &&
+              access_of(in_layout(space, layout), in_layout(type(root), layout)).regular;
     }
-    if (!fits || !wanted) return;
-    storage.turned[root] = true;
-    for (int m = fusion.first_member[root]; m >= 0 && summed < 0; m = fusion.next_member[m])
-      if (fusion.stored[fusion.member[m]]) storage.channels_last[fusion.member[m]] = true;
+    return found && wanted;
   }
 
   constexpr bool is_member(int root, int value) const {

@@ -29,6 +29,28 @@ struct Place {
   friend constexpr bool operator==(const Place&, const Place&) = default;
 };
 
+/// Calls function(node) for what the region of `root`, or that in front of the sum `root`, reads element by element of
+/// values that lie in another layout, where that cannot be read across.
+template <class G, class Function>
+constexpr void for_each_copied(const G& graph, const Fusion<G::count>& fusion, const Storage<G::count>& storage,
+                               int root, Function function) {
+  const Layout order = storage.order[root];
+  const auto copied = [&](int reader, int operand) {
+    const int value = fusion.value[operand];
+    const Layout lies = storage.layout[value];
+    if (lies == order || (lies != Layout::samples_last && order != Layout::samples_last)) return;
+    for (int m = fusion.first_member[root]; m >= 0; m = fusion.next_member[m])
+      if (fusion.member[m] == value) return;
+    if (access_of(*graph.nodes[reader].type, *graph.nodes[operand].type).full) function(operand);
+  };
+  for (int m = fusion.first_member[root]; m >= 0; m = fusion.next_member[m]) {
+    const auto& node = graph.nodes[fusion.member[m]];
+    for (int j = 0; j < node.operand_count; ++j) copied(fusion.member[m], node.operands[j]);
+  }
+  const auto& node = graph.nodes[root];
+  if (node.operation->kind == Kind::reduction) copied(node.operands[0], node.operands[0]);
+}
+
 /// Most states of an optimizer.
 inline constexpr int max_states = 8;
 
@@ -39,7 +61,12 @@ struct NumberEntry {
   int index = 0;
 };
 
-/// A value that a kernel reads or computes in another form than it is stored in: room for that during the step.
+/// Who needs a value in another form than it is stored in: a kernel as its operand or its result, a region or sum as
+/// what it reads.
+enum class ConversionUse : unsigned char { operand, result, region };
+
+/// A value that is needed in another form than it is stored in: room for that during the step. Regions read narrow
+/// numbers, and channels in another place, as they are; they have what has samples last copied, or to samples last.
 ///
 /// Leaves, as weights, are converted once a run, for all kernels that read them; if they stay as they are from run to
 /// run, once for all runs.
@@ -48,14 +75,15 @@ struct Conversion {
   int value = 0;
   const TensorInfo* type = nullptr;  ///< of the operand, the value itself or a view of it, or of the result
   Place place{};
-  bool channels_last = false;
+  Layout layout = Layout::standard;
+  ConversionUse use = ConversionUse::operand;
   bool lasts = false;     ///< of a leaf
   bool prepared = false;  ///< before the first run
 
-  /// Whether it is what a kernel reads in a step as its operand of value `of`.
-  constexpr bool serves(int in_step, int of, const TensorInfo* as, const KernelNumbers& wanted) const {
-    return (step == in_step || lasts) && value == of && type == as && place.dtype == wanted.operands &&
-           channels_last == wanted.turns(*as);
+  /// Whether it is what is read in a step of value `of`.
+  constexpr bool serves(int in_step, int of, const TensorInfo* as, DType dtype, Layout wanted) const {
+    return (step == in_step || lasts) && use != ConversionUse::result && value == of && type == as &&
+           place.dtype == dtype && layout == wanted;
   }
 };
 
@@ -243,20 +271,25 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     plan.place[i] = {arena(i), ranges(i).take(size_of(i)), storage.dtype[i]};
     expires(i);
   };
-  // If a kernel reads or writes a node as `wanted`, but its value is stored in another form.
-  const auto convert = [&](int node, DType wanted, bool turned, int step) {
+  // If a node is read or written as `wanted`, but its value is stored in another form.
+  const auto convert = [&](int node, DType wanted, Layout layout, int step, ConversionUse use) {
     const int value = fusion.value[node];
     const TensorInfo* const type = graph.nodes[node].type;
-    if (type->dtype == DType::int32 || (storage.dtype[value] == wanted && storage.channels_last[value] == turned))
-      return;
+    if (type->dtype == DType::int32 || (storage.dtype[value] == wanted && storage.layout[value] == layout)) return;
+    for (int k = 0; k < plan.conversion_count && use != ConversionUse::result; ++k)
+      if (plan.conversions[k].serves(step, value, type, wanted, layout)) return;
     const Place place{arena(value), ranges_at(value, step).take(floats(value, wanted)), wanted};
-    plan.conversions[plan.conversion_count++] = {step,  value,  type,
-                                                 place, turned, graph.nodes[value].operation == nullptr};
+    plan.conversions[plan.conversion_count++] = {
+        step, value, type, place, layout, use, graph.nodes[value].operation == nullptr};
   };
   const auto convert_operand = [&](int node, const KernelNumbers& numbers, int step) {
-    for (int k = 0; k < plan.conversion_count; ++k)
-      if (plan.conversions[k].serves(step, fusion.value[node], graph.nodes[node].type, numbers)) return;
-    convert(node, numbers.operands, numbers.turns(*graph.nodes[node].type), step);
+    convert(node, numbers.operands, numbers.layout(*graph.nodes[node].type), step, ConversionUse::operand);
+  };
+  // What the region of `root` reads.
+  const auto convert_read = [&](int root, int step) {
+    for_each_copied(graph, fusion, storage, root, [&](int node) {
+      convert(node, storage.dtype[fusion.value[node]], storage.order[root], step, ConversionUse::region);
+    });
   };
   const auto is_element = [&](int i) {
     return graph.nodes[i].operation && graph.nodes[i].operation->kind == Kind::element;
@@ -278,6 +311,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
   for (int s = 0; s < order.count; ++s) {
     const int head = order.head[s];
     if (is_element(head)) {
+      if (converts) convert_read(head, s);
       for (int m = fusion.first_member[head]; m >= 0; m = fusion.next_member[m]) {
         const int i = fusion.member[m];
         if (!fusion.stored[i] || placed[i]) continue;
@@ -305,8 +339,10 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       if (converts && node.operation->kind == Kind::kernel) {  // loops and sums read narrow values as they are
         const KernelNumbers numbers = node.operation->numbers;
         for (int j = 0; j < node.operand_count; ++j) convert_operand(node.operands[j], numbers, s);
-        convert(head, numbers.result, numbers.turns(*node.type), s);
+        convert(head, numbers.result, numbers.layout(*node.type), s, ConversionUse::result);
       }
+      if (converts && node.operation->kind == Kind::reduction) convert_read(head, s);
+      if (converts && epilogue >= 0) convert_read(epilogue, s);
       for (int m = epilogue >= 0 ? fusion.first_member[epilogue] : -1; m >= 0; m = fusion.next_member[m])
         if (fusion.stored[fusion.member[m]]) allocate(fusion.member[m]);
       // Not in the place of an old value, which the region behind may have to read.

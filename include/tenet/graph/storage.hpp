@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/core/layout.hpp>
 #include <tenet/graph/fusion.hpp>
 
 namespace tenet {
@@ -8,13 +9,11 @@ namespace tenet {
 template <int Nodes>
 struct Storage {
   DType dtype[Nodes]{};
-  bool channels_last[Nodes]{};
-  bool turned[Nodes]{};  ///< of a region or sum: it goes through its elements with channels last
+  Layout layout[Nodes]{};
+  Layout order[Nodes]{};  ///< of a region or sum: in which it goes through its elements
 
   constexpr bool is_narrow(int i) const { return dtype[i] == DType::bfloat16; }
-  constexpr bool same_form(int i, int j) const {
-    return is_narrow(i) == is_narrow(j) && channels_last[i] == channels_last[j];
-  }
+  constexpr bool same_form(int i, int j) const { return is_narrow(i) == is_narrow(j) && layout[i] == layout[j]; }
 };
 
 /// Floats that so many numbers take.

@@ -15,7 +15,7 @@ constexpr Conv2dGeometry conv2d_geometry(const TensorInfo& input, const TensorIn
 
 constexpr Cost conv2d_flops(const Conv2dGeometry& g) { return {2 * g.result_size() * g.taps(), 0}; }
 
-/// Whether a device convolves such numbers to such, with channels first or (Order) last.
+/// Whether a device convolves such numbers to such, in the order of types or in another (Order).
 template <class Number, class Result, class Executor, Conv2dGeometry g, class... Order>
 inline constexpr bool convolves = requires(Executor& executor, const Number* factor, Result* result) {
   run_conv2d(executor, Order{}..., Known<g>{}, 1, factor, factor, result);
@@ -32,6 +32,8 @@ struct ConvolutionOperation : KernelOperation {
         numbers.turned = Turned::images_and_weights;
       else if constexpr (convolves<Number, Result, Executor, g, ImagesChannelsLast>)
         numbers.turned = Turned::images;
+      else if constexpr (!in_mixed_precision<Arguments> && convolves<Number, Result, Executor, g, SamplesLast>)
+        numbers.turned = Turned::samples;
     }
     return numbers.turned != Turned::nothing || convolves<Number, Result, Executor, g>;
   }
@@ -49,8 +51,8 @@ struct ConvolutionOperation : KernelOperation {
   template <class Executor, class Arguments, Conv2dGeometry g, class Of>
   static constexpr long floats_of_kernel(const Of& of) {
     constexpr KernelNumbers numbers = numbers_for<Executor, Arguments, g>();
-    if constexpr (numbers.turned == Turned::images)
-      return of(ImagesChannelsLast{}, Known<g>{}, NumberOf<numbers.operands>{});
+    if constexpr (numbers.turned == Turned::images || numbers.turned == Turned::samples)
+      return in_order<numbers.turned>([&](auto order) { return of(order, Known<g>{}, NumberOf<numbers.operands>{}); });
     else
       return of(Known<g>{});
   }

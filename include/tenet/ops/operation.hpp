@@ -3,7 +3,7 @@
 #include <array>
 #include <tenet/core/bfloat16.hpp>
 #include <tenet/core/geometry.hpp>
-#include <tenet/core/tensor_type.hpp>
+#include <tenet/core/layout.hpp>
 #include <tenet/core/vector_math.hpp>
 #include <tenet/ops/symbol.hpp>
 #include <tuple>
@@ -65,29 +65,34 @@ struct KernelOperation {
   static constexpr bool full_precision = false;  ///< the result is kept as it is, whatever the precision of the program
 };
 
-/// What has its channels last where a kernel reads and writes it.
-enum class Turned : unsigned char { nothing, images, images_and_weights };
+/// What a kernel reads and writes with channels last, or (samples) what has a batch with samples last.
+enum class Turned : unsigned char { nothing, images, images_and_weights, samples };
 
-/// The numbers that a kernel reads as its floating-point operands, and those that it writes; and what it wants with
-/// channels last. Lowering copies what lies in memory in another form.
+/// The numbers that a kernel reads as its floating-point operands, and those that it writes; and what it wants in
+/// another order. Lowering copies what lies in memory in another form.
 struct KernelNumbers {
   DType operands = DType::float32, result = DType::float32;
   Turned turned = Turned::nothing;
 
-  /// Whether channels come last in what has the type.
-  constexpr bool turns(const TensorInfo& type) const {
+  /// How what has the type lies.
+  constexpr Layout layout(const TensorInfo& type) const {
+    if (turned == Turned::samples) return type.batched ? Layout::samples_last : Layout::standard;
     return (turned == Turned::images_and_weights || (turned == Turned::images && type.batched)) &&
-           planes_of(type).have_order();
+                   planes_of(type).have_order()
+               ? Layout::channels_last
+               : Layout::standard;
   }
 };
 
-/// Calls run(order…): with the mark of kernels that want channels last, else with nothing.
+/// Calls run(order…): with the mark of kernels that want another order, else with nothing.
 template <Turned turned, class Run>
 constexpr auto in_order(const Run& run) {
   if constexpr (turned == Turned::images_and_weights)
     return run(ChannelsLast{});
   else if constexpr (turned == Turned::images)
     return run(ImagesChannelsLast{});
+  else if constexpr (turned == Turned::samples)
+    return run(SamplesLast{});
   else
     return run();
 }
@@ -111,7 +116,7 @@ inline constexpr bool in_mixed_precision = requires { Arguments::activations; };
 /// Whether a kernel is compiled for one batch alone: `Arguments::batch` is a constant, see exec/one_sample.hpp.
 template <class Arguments>
 inline constexpr bool batch_is_known = std::is_const_v<decltype(Arguments::batch)>;
-/// Whether kernels may be given images with their channels last: a program for one sample keeps the order of types.
+/// Whether kernels may be given images in another order: a program for one sample keeps the order of types.
 template <class Arguments>
 inline constexpr bool may_turn = !batch_is_known<Arguments> && !requires { Arguments::order_of_types; };
 /// The program of a context is for one sample only: a sum over its batch is what is summed.

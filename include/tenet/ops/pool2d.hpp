@@ -13,7 +13,8 @@ constexpr Pool2dGeometry pool2d_geometry(const TensorInfo& input) {
   return {input.extents[0], input.extents[1], input.extents[2], Kernel, Stride, Padding};
 }
 
-/// Base of the poolings and their gradients: images have their channels last where the device has kernels for that.
+/// Base of the poolings and their gradients: images have their channels or samples last where the device has kernels
+/// for that.
 struct PoolingOperation : KernelOperation {
   static constexpr bool carries_epilogue = true;
   template <class Executor, Pool2dGeometry g, class Order>
@@ -23,9 +24,14 @@ struct PoolingOperation : KernelOperation {
   template <class Executor, class Arguments, Pool2dGeometry g>
   static constexpr KernelNumbers numbers_for() {
     KernelNumbers numbers;
-    if constexpr (may_turn<Arguments>)
-      if constexpr (pools<Executor, g, ChannelsLast> || pools<Executor, g, ImagesChannelsLast>)
-        numbers.turned = pools<Executor, g, ChannelsLast> ? Turned::images_and_weights : Turned::images;
+    if constexpr (may_turn<Arguments>) {
+      if constexpr (pools<Executor, g, ChannelsLast>)
+        numbers.turned = Turned::images_and_weights;
+      else if constexpr (pools<Executor, g, ImagesChannelsLast>)
+        numbers.turned = Turned::images;
+      else if constexpr (!in_mixed_precision<Arguments> && pools<Executor, g, SamplesLast>)
+        numbers.turned = Turned::samples;
+    }
     return numbers;
   }
 };
@@ -66,9 +72,10 @@ struct MaxPool2dGradient : PoolingOperation {
   static void run(Executor& executor, const Arguments& arguments, Input, auto, auto) {
     constexpr auto geometry = pool2d_geometry<Kernel, Stride, Padding>(Input::info);
     in_order<PoolingOperation::numbers_for<Executor, Arguments, geometry>().turned>([&](auto... order) {
-      run_max_pool2d_gradient(executor, order..., geometry, arguments.batch, arguments.template operand<float>(0),
-                              arguments.template operand<float>(1), arguments.template operand<float>(2),
-                              arguments.template result<float>(), arguments.epilogue);
+      run_max_pool2d_gradient(executor, order..., Known<geometry>{}, arguments.batch,
+                              arguments.template operand<float>(0), arguments.template operand<float>(1),
+                              arguments.template operand<float>(2), arguments.template result<float>(),
+                              arguments.epilogue);
     });
   }
 };

@@ -17,6 +17,7 @@ struct Wiring {
   unsigned short narrow_inputs = 0;                ///< bit k: input k lies in memory as `bfloat16`
   unsigned char narrow_outputs = 0;                ///< bit k: output k does
   unsigned short turned_inputs = 0;                ///< bit k: input k is read in another order, see `Access`
+  bool sums_groups = false;  ///< adds up values in `Layout::samples_last`, but what lies beyond the last sample
 
   constexpr bool input_is_narrow(int k) const { return (narrow_inputs >> k & 1) != 0; }
   constexpr bool input_is_turned(int k) const { return (turned_inputs >> k & 1) != 0; }
@@ -26,7 +27,7 @@ struct Wiring {
   friend constexpr bool operator==(const Wiring& a, const Wiring& b) {
     bool same = a.operations == b.operations && a.inputs == b.inputs && a.outputs == b.outputs &&
                 a.narrow_inputs == b.narrow_inputs && a.narrow_outputs == b.narrow_outputs &&
-                a.turned_inputs == b.turned_inputs;
+                a.turned_inputs == b.turned_inputs && a.sums_groups == b.sums_groups;
     for (int i = 0; i < max_region_operations; ++i)
       for (int k = 0; k < 4; ++k) same = same && a.source[i][k] == b.source[i][k];
     for (int i = 0; i < max_region_outputs; ++i) same = same && a.output[i] == b.output[i];

@@ -101,11 +101,12 @@ template <class P, class Buckets>
     planned.number = step.number;
     planned.pass = is_of_update<P>(s) ? Pass::update : head < graph.forward_count ? Pass::forward : Pass::backward;
     if (is_copy(lowered, step)) {
-      const RegionCall& call = lowered.calls[step.region];
+      const bool batched = step.relayout.is_needed() || lowered.calls[step.region].batched;
+      const long size = step.relayout.is_needed() ? step.relayout.size() : lowered.calls[step.region].size();
       planned.operations = step.name;
-      const double moved = 2.0 * StepCosts::moved_float * static_cast<double>(call.total);
-      planned.cost = StepCosts::step + (call.batched ? 0 : moved);
-      planned.cost_of_sample = call.batched ? moved : 0;
+      const double moved = 2.0 * StepCosts::moved_float * static_cast<double>(size);
+      planned.cost = StepCosts::step + (batched ? 0 : moved);
+      planned.cost_of_sample = batched ? moved : 0;
     } else {
       planned.operations = detail::operations_of(graph, P::fusion, head);
       planned.cost = static_cast<double>(step_cost(graph, P::fusion, head, 0));
@@ -117,8 +118,7 @@ template <class P, class Buckets>
       planned.device = P::order.device_of(step.number);
       planned.before.assign(P::order.before[step.number], P::order.before[step.number] + P::order.devices);
       if constexpr (detail::update_can_be_shared<P>())
-        if (s >= lowered.first_update && s < lowered.after_update &&
-            lowered.calls[step.region].total == P::slots.parameter_floats)
+        if (s >= lowered.first_update && s < lowered.after_update && is_over_parameters<P>(s))
           planned.device = on_all_devices;
     }
     result.steps.push_back(std::move(planned));

@@ -10,9 +10,14 @@ namespace {
 
 using tenet::Conv2dGeometry;
 using tenet::Epilogue;
-using tenet::Layout;
+using tenet::SamplesLast;
 
-constexpr tenet::In<Layout::samples_last> samples_last;
+void run_conv2d(tenet::cpu::Workers& workers, SamplesLast, const Conv2dGeometry& g, auto... given) {
+  run_conv2d_samples_last(workers, g, given...);
+}
+void run_conv2d_input_gradient(tenet::cpu::Workers& workers, SamplesLast, const Conv2dGeometry& g, auto... given) {
+  run_conv2d_input_gradient_samples_last(workers, g, given...);
+}
 
 std::vector<float> out_of_lanes(const std::vector<float>& lanes, long size, int batch) {
   std::vector<float> result(static_cast<std::size_t>(size * batch));
@@ -35,7 +40,7 @@ struct AddOne {
 };
 
 /// Checks a pass from a source to a result, all with an epilogue: run(executor, source, result, epilogue), which is the
-/// reference, against run(…, samples_last) and against relaying(executor, source, result, epilogue).
+/// reference, against run(…, SamplesLast{}) and against relaying(executor, source, result, epilogue).
 template <class Run, class Relaying>
 void check_pass(long source_size, long result_size, int batch, Run run, Relaying relaying) {
   const auto source = random_floats(batch * source_size, 1);
@@ -49,7 +54,7 @@ void check_pass(long source_size, long result_size, int batch, Run run, Relaying
       } else if (direct) {
         std::vector<float> result(static_cast<std::size_t>(tenet::cpu::samples_last_size(result_size, batch)) + 16, 5);
         const AddOne add_lanes{result.data()};
-        run(executor, source_lanes.data(), result.data(), add_lanes.epilogue(), samples_last);
+        run(executor, source_lanes.data(), result.data(), add_lanes.epilogue(), SamplesLast{});
         for (std::size_t i = result.size() - 16; i < result.size(); ++i) CHECK(result[i] == 5);
         const auto standard = out_of_lanes(result, result_size, batch);
         std::copy(standard.begin(), standard.end(), to);
@@ -93,8 +98,8 @@ TEST_CASE("gradients by the input with samples in the lanes agree with the refer
 TEST_CASE("convolutions with samples in the lanes need the scratch memory they say", "[cpu][conv2d_samples_last]") {
   constexpr Conv2dGeometry g{1, 28, 28, 6, 5, 5, 1, 2};
   constexpr const tenet::cpu::Workers* none = nullptr;
-  static_assert(scratch_conv2d(none, samples_last, g) < 512);
-  static_assert(scratch_conv2d_input_gradient(none, samples_last, g) < 1024);
+  static_assert(scratch_conv2d_samples_last(none, g) < 512);
+  static_assert(scratch_conv2d_input_gradient_samples_last(none, g) < 1024);
   static_assert(tenet::cpu::scratch_conv2d_few_channels(none, g) > 16 * (g.input_size() + g.result_size()));
   CHECK(tenet::cpu::few_channels_fits(g));
   CHECK_FALSE(tenet::cpu::few_channels_fits({64, 28, 28, 64, 3, 3, 1, 1}));

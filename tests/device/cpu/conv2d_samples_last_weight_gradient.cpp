@@ -9,8 +9,6 @@ namespace {
 
 using tenet::Conv2dGeometry;
 
-constexpr tenet::In<tenet::Layout::samples_last> samples_last;
-
 }  // namespace
 
 TEST_CASE("gradients by the weight with samples in the lanes agree with the reference",
@@ -27,7 +25,7 @@ TEST_CASE("gradients by the weight with samples in the lanes agree with the refe
             if constexpr (std::is_same_v<std::decay_t<decltype(executor)>, tenet::reference::Serial>) {
               run_conv2d_weight_gradient(executor, g, batch, x.data(), dy.data(), to);
             } else if (direct) {
-              run_conv2d_weight_gradient(executor, samples_last, g, batch, x_lanes.data(), dy_lanes.data(), to);
+              run_conv2d_weight_gradient_samples_last(executor, g, batch, x_lanes.data(), dy_lanes.data(), to);
             } else {
               run_conv2d_weight_gradient_few_channels(executor, g, batch, x.data(), dy.data(), to);
             }
@@ -40,8 +38,8 @@ TEST_CASE("gradients by the weight with samples in the lanes need the scratch me
           "[cpu][conv2d_samples_last_weight_gradient]") {
   constexpr Conv2dGeometry g{1, 28, 28, 6, 5, 5, 1, 2};
   constexpr const tenet::cpu::Workers* none = nullptr;
-  static_assert(scratch_conv2d_weight_gradient(none, samples_last, g) < 16 * 1024);
+  static_assert(scratch_conv2d_weight_gradient_samples_last(none, g) < 16 * 1024);
   const long relaid = 16 * (g.input_size() + g.result_size());
   CHECK(tenet::cpu::scratch_conv2d_weight_gradient_few_channels(none, g) ==
-        scratch_conv2d_weight_gradient(none, samples_last, g) + relaid);
+        scratch_conv2d_weight_gradient_samples_last(none, g) + relaid);
 }

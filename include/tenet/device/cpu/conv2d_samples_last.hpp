@@ -251,34 +251,32 @@ template <bool standard>
 
 }  // namespace detail
 
-constexpr long scratch_conv2d(const Workers*, In<Layout::samples_last>, const Conv2dGeometry& g) {
+constexpr long scratch_conv2d_samples_last(const Workers*, const Conv2dGeometry& g) {
   return detail::scratch_lane_pass({g, false}, false);
 }
-constexpr long scratch_conv2d_input_gradient(const Workers*, In<Layout::samples_last>, const Conv2dGeometry& g) {
+constexpr long scratch_conv2d_input_gradient_samples_last(const Workers*, const Conv2dGeometry& g) {
   return detail::scratch_lane_pass({g, true}, false);
 }
 
 /// As `run_conv2d`, input and result in `Layout::samples_last`.
-inline void run_conv2d(Workers& workers, In<Layout::samples_last>, const Conv2dGeometry& g, int batch,
-                       const float* input, const float* weight, float* result, Epilogue epilogue = {}) {
+inline void run_conv2d_samples_last(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
+                                    const float* weight, float* result, Epilogue epilogue = {}) {
   detail::run_lane_pass<false>(workers, {g, false}, batch, input, weight, result, epilogue);
 }
 
 /// As `run_conv2d_input_gradient`, both gradients in `Layout::samples_last`.
-inline void run_conv2d_input_gradient(Workers& workers, In<Layout::samples_last>, const Conv2dGeometry& g, int batch,
-                                      const float* gradient_of_result, const float* weight, float* input_gradient,
-                                      Epilogue epilogue = {}) {
+inline void run_conv2d_input_gradient_samples_last(Workers& workers, const Conv2dGeometry& g, int batch,
+                                                   const float* gradient_of_result, const float* weight,
+                                                   float* input_gradient, Epilogue epilogue = {}) {
   detail::run_lane_pass<false>(workers, {g, true}, batch, gradient_of_result, weight, input_gradient, epilogue);
 }
 
 /// Whether the kernels `…_few_channels` beat those of conv2d.hpp on values in `Layout::standard`, from
-/// `few_channels_least_batch` samples on: a group of 16 must be re-laid, which few channels on the other side do not
+/// `least_batch_in_lanes` samples on: a group of 16 must be re-laid, which few channels on the other side do not
 /// pay for, and should fit a second-level cache.
 constexpr bool few_channels_fits(const Conv2dGeometry& g) {
   return g.channels <= 32 && g.out_channels <= 32 && g.input_size() + g.result_size() <= 1 << 14;
 }
-/// An incomplete group costs as much as a full one, which is as much as about 4 samples by the other kernels.
-inline constexpr int few_channels_least_batch = 4;
 
 constexpr long scratch_conv2d_few_channels(const Workers*, const Conv2dGeometry& g) {
   return detail::scratch_lane_pass({g, false}, true);

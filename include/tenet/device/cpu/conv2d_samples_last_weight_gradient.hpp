@@ -157,14 +157,15 @@ template <bool standard>
 
 }  // namespace detail
 
-constexpr long scratch_conv2d_weight_gradient(const Workers*, In<Layout::samples_last>, const Conv2dGeometry& g) {
+constexpr long scratch_conv2d_weight_gradient_samples_last(const Workers*, const Conv2dGeometry& g) {
   return detail::scratch_lane_weight_gradient(g, false);
 }
 
 /// As `run_conv2d_weight_gradient`, input and gradient in `Layout::samples_last`; what lies in the lanes beyond the
 /// batch does not matter.
-inline void run_conv2d_weight_gradient(Workers& workers, In<Layout::samples_last>, const Conv2dGeometry& g, int batch,
-                                       const float* input, const float* gradient_of_result, float* weight_gradient) {
+inline void run_conv2d_weight_gradient_samples_last(Workers& workers, const Conv2dGeometry& g, int batch,
+                                                    const float* input, const float* gradient_of_result,
+                                                    float* weight_gradient) {
   detail::run_lane_weight_gradient<false>(workers, g, batch, input, gradient_of_result, weight_gradient);
 }
 

@@ -40,7 +40,7 @@ constexpr ConvolutionKernel convolution_kernel(const Conv2dGeometry& g) {
 template <ConvolvingWorkers Executor = Workers>
 constexpr bool batch_pays(const Conv2dGeometry& g, long batch) {
   return convolution_kernel<Executor>(g) == ConvolutionKernel::winograd ? batch * g.positions() >= 32
-                                                                        : batch >= few_channels_least_batch;
+                                                                        : lies_in_lanes(batch);
 }
 
 namespace detail {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/core/layout.hpp>
 #include <tenet/core/vector.hpp>
 #include <tenet/device/cpu/lanes.hpp>
 #include <tenet/device/cpu/product.hpp>
@@ -219,6 +220,13 @@ void element_range(const ElementArguments& arguments, long first, long last, lon
           store_partial(to + i, load_partial(to + i, lanes) + value, lanes);
         }
       } else {
+        if constexpr (wiring.sums_groups)  // in the last group, rows of fewer samples
+          for (; begin >= arguments.complete && i < stop; i += sample_lanes)
+            for (int lane = 0; lane < arguments.rest; lane += vector_width) {
+              const Vector value = region_at<role, wiring, functions...>(inputs, outputs, i + lane, vector_width);
+              const int lanes = arguments.rest - lane < vector_width ? arguments.rest - lane : vector_width;
+              sum += select(first_lanes(lanes), value, zero_lanes());
+            }
         for (; i + 2 * vector_width <= stop; i += 2 * vector_width) {
           sum += region_at<role, wiring, functions...>(inputs, outputs, i, vector_width);
           other += region_at<role, wiring, functions...>(inputs, outputs, i + vector_width, vector_width);

@@ -26,6 +26,32 @@ void run_lane_planes(Workers& workers, const Pool2dGeometry& g, int batch, long 
   run_ranges(workers, sample_groups(batch) * g.channels, passes * sample_lanes * g.height * g.width, range);
 }
 
+/// Whether windows of 2 x 2 lie side by side, as most do: they have loops of their own, without a border.
+constexpr bool are_pairs(const Pool2dGeometry& g) { return g.kernel == 2 && g.stride == 2 && g.padding == 0; }
+
+/// Calls visit(first, to) for the windows of 2 x 2 of planes [first_plane, last_plane) and each vector of a row of
+/// samples: where the window's first element is, and where its result.
+template <class Visit>
+[[gnu::always_inline]] inline void for_each_pair(const Pool2dGeometry& g, long first_plane, long last_plane,
+                                                 const Visit& visit) {
+  const long height = g.out_height(), width = g.out_width(), row = long{sample_lanes} * g.width;
+  long to = first_plane * sample_lanes * height * width;
+  for (long plane = first_plane; plane < last_plane; ++plane)
+    for (long i = 0; i < height; ++i) {
+      long from = plane * g.height * row + 2 * i * row;
+      for (long j = 0; j < width; ++j, from += sample_lanes)
+        for (int part = 0; part < lane_parts; ++part, from += vector_width, to += vector_width) visit(from, to);
+    }
+}
+
+/// Sets what no window of 2 x 2 meets to zero: a last row, a last column.
+inline void clear_odd_border(const Pool2dGeometry& g, float* plane) {
+  const long row = long{sample_lanes} * g.width;
+  if (g.height % 2 != 0) fill_floats(plane + (g.height - 1) * row, 0, row);
+  for (long y = 0; g.width % 2 != 0 && y < g.height; ++y)
+    fill_floats(plane + (y + 1) * row - sample_lanes, 0, sample_lanes);
+}
+
 /// y = `scale` times the combination of each window.
 template <class Operation>
 void pool_lanes(Workers& workers, const Pool2dGeometry& g, int batch, const float* x, float scale, float* y,
@@ -33,6 +59,15 @@ void pool_lanes(Workers& workers, const Pool2dGeometry& g, int batch, const floa
   const long height = g.out_height(), width = g.out_width(), row = long{sample_lanes} * g.width;
   const long size = g.height * row, result = sample_lanes * height * width;
   run_lane_planes(workers, g, batch, 2, [&](long first, long last) {
+    if (are_pairs(g)) {
+      for_each_pair(g, first, last, [&](long from, long to) {
+        Vector value = broadcast<Vector>(Operation::start);
+        for (const long at : {from, from + sample_lanes, from + row, from + row + sample_lanes})
+          value = Operation::combine(value, load(x + at));
+        store(y + to, value * scale);
+      });
+      return epilogue(first * result, last * result);
+    }
     float* to = y + first * result;
     for (const float* plane = x + first * size; plane < x + last * size; plane += size) {
       for (long i = 0; i < height; ++i) {
@@ -59,25 +94,39 @@ void pool_lanes(Workers& workers, const Pool2dGeometry& g, int batch, const floa
 }  // namespace detail
 
 /// As `run_max_pool2d`, both values in `Layout::samples_last`.
-inline void run_max_pool2d(Workers& workers, In<Layout::samples_last>, const Pool2dGeometry& g, int batch,
-                           const float* x, float* y, Epilogue epilogue = {}) {
+inline void run_max_pool2d_samples_last(Workers& workers, const Pool2dGeometry& g, int batch, const float* x, float* y,
+                                        Epilogue epilogue = {}) {
   detail::pool_lanes<detail::PoolMaximum>(workers, g, batch, x, 1, y, epilogue);
 }
 
 /// As `run_avg_pool2d`, both values in `Layout::samples_last`.
-inline void run_avg_pool2d(Workers& workers, In<Layout::samples_last>, const Pool2dGeometry& g, int batch,
-                           const float* x, float* y, Epilogue epilogue = {}) {
+inline void run_avg_pool2d_samples_last(Workers& workers, const Pool2dGeometry& g, int batch, const float* x, float* y,
+                                        Epilogue epilogue = {}) {
   detail::pool_lanes<detail::PoolSum>(workers, g, batch, x, detail::mean_scale(g), y, epilogue);
 }
 
 /// As `run_max_pool2d_gradient`, all values in `Layout::samples_last`.
-inline void run_max_pool2d_gradient(Workers& workers, In<Layout::samples_last>, const Pool2dGeometry& g, int batch,
-                                    const float* x, const float* y, const float* dy, float* dx,
-                                    Epilogue epilogue = {}) {
+inline void run_max_pool2d_gradient_samples_last(Workers& workers, const Pool2dGeometry& g, int batch, const float* x,
+                                                 const float* y, const float* dy, float* dx, Epilogue epilogue = {}) {
   using namespace detail;
   const long height = g.out_height(), width = g.out_width(), row = long{sample_lanes} * g.width;
   const long size = g.height * row, result = sample_lanes * height * width;
   run_lane_planes(workers, g, batch, 4, [&](long first, long last) {
+    if (are_pairs(g)) {
+      for (long p = first; p < last; ++p) clear_odd_border(g, dx + p * size);
+      for_each_pair(g, first, last, [&](long from, long to) {
+        const Vector largest = load(y + to);
+        const VectorMask nan = largest != largest;
+        Vector rest = load(dy + to);
+        for (const long at : {from, from + sample_lanes, from + row, from + row + sample_lanes}) {
+          const Vector value = load(x + at);
+          const VectorMask wins = (value == largest) | (nan & (value != value));
+          store(dx + at, select(wins, rest, zero_lanes()));
+          rest = select(wins, zero_lanes(), rest);
+        }
+      });
+      return epilogue(first * size, last * size);
+    }
     for (long p = first; p < last; ++p) {
       const float* plane = x + p * size;
       float* gradient = dx + p * size;
@@ -109,8 +158,8 @@ inline void run_max_pool2d_gradient(Workers& workers, In<Layout::samples_last>, 
 }
 
 /// As `run_avg_pool2d_gradient`, both gradients in `Layout::samples_last`.
-inline void run_avg_pool2d_gradient(Workers& workers, In<Layout::samples_last>, const Pool2dGeometry& g, int batch,
-                                    const float* dy, float* dx, Epilogue epilogue = {}) {
+inline void run_avg_pool2d_gradient_samples_last(Workers& workers, const Pool2dGeometry& g, int batch, const float* dy,
+                                                 float* dx, Epilogue epilogue = {}) {
   using namespace detail;
   const long height = g.out_height(), width = g.out_width(), row = long{sample_lanes} * g.width;
   const long size = g.height * row, result = sample_lanes * height * width;
@@ -124,6 +173,14 @@ inline void run_avg_pool2d_gradient(Workers& workers, In<Layout::samples_last>, 
     }
   };
   run_lane_planes(workers, g, batch, 2, [&](long first, long last) {
+    if (are_pairs(g)) {
+      for (long p = first; p < last; ++p) clear_odd_border(g, dx + p * size);
+      for_each_pair(g, first, last, [&](long from, long at) {
+        const Vector value = load(dy + at) * scale;
+        for (const long to : {from, from + sample_lanes, from + row, from + row + sample_lanes}) store(dx + to, value);
+      });
+      return epilogue(first * size, last * size);
+    }
     float* to = dx + first * size;
     for (const float* plane = dy + first * result; plane < dy + last * result; plane += result) {
       Windows rows;
@@ -146,6 +203,52 @@ inline void run_avg_pool2d_gradient(Workers& workers, In<Layout::samples_last>, 
     }
     epilogue(first * size, last * size);
   });
+}
+
+// In programs, where a batch that is too small for lanes has the kernels of the order of types.
+
+/// Whether images that a pooling reads lie so: beside convolutions of so few channels they do.
+constexpr bool pools_samples_last(const Pool2dGeometry& g) { return g.channels <= 16; }
+
+template <class Executor, Pool2dGeometry g>
+concept PoolsSamplesLast = std::is_base_of_v<Workers, Executor> && pools_samples_last(g);
+
+template <class Executor, Pool2dGeometry g>
+  requires PoolsSamplesLast<Executor, g>
+void run_max_pool2d(Executor& workers, SamplesLast, Known<g>, int batch, const float* x, float* y,
+                    Epilogue epilogue = {}) {
+  if (lies_in_lanes(batch))
+    run_max_pool2d_samples_last(workers, g, batch, x, y, epilogue);
+  else
+    run_max_pool2d(workers, Known<g>{}, batch, x, y, epilogue);
+}
+
+template <class Executor, Pool2dGeometry g>
+  requires PoolsSamplesLast<Executor, g>
+void run_avg_pool2d(Executor& workers, SamplesLast, Known<g>, int batch, const float* x, float* y,
+                    Epilogue epilogue = {}) {
+  if (lies_in_lanes(batch))
+    run_avg_pool2d_samples_last(workers, g, batch, x, y, epilogue);
+  else
+    run_avg_pool2d(workers, Known<g>{}, batch, x, y, epilogue);
+}
+
+template <Pool2dGeometry g>
+void run_max_pool2d_gradient(Workers& workers, SamplesLast, Known<g>, int batch, const float* x, const float* y,
+                             const float* dy, float* dx, Epilogue epilogue = {}) {
+  if (lies_in_lanes(batch))
+    run_max_pool2d_gradient_samples_last(workers, g, batch, x, y, dy, dx, epilogue);
+  else
+    run_max_pool2d_gradient(workers, g, batch, x, y, dy, dx, epilogue);
+}
+
+template <Pool2dGeometry g>
+void run_avg_pool2d_gradient(Workers& workers, SamplesLast, Known<g>, int batch, const float* dy, float* dx,
+                             Epilogue epilogue = {}) {
+  if (lies_in_lanes(batch))
+    run_avg_pool2d_gradient_samples_last(workers, g, batch, dy, dx, epilogue);
+  else
+    run_avg_pool2d_gradient(workers, Known<g>{}, batch, dy, dx, epilogue);
 }
 
 }  // namespace tenet::cpu
