@@ -85,6 +85,12 @@ struct Bag {
   constexpr auto forward(auto tokens) const { return scores(mean<1>(words(tokens))); }
 };
 
+/// A table alone: what a word says of each class. Replicas write the same numbers only where their words are the same.
+struct Scores {
+  Embedding<2000, 3, Sparse> scores;
+  constexpr auto forward(auto tokens) const { return mean<1>(scores(tokens)); }
+};
+
 /// Two sparse tables that read the same words.
 struct Two {
   Bag<Sparse> bag;
@@ -99,16 +105,17 @@ struct Mixed {
   constexpr auto forward(auto tokens) const { return bag.forward(tokens) + mean<1>(biases(tokens)); }
 };
 
-/// Samples of ten words. Each word stands for a class; a sample's class is that of most of its words, as a rule.
+/// Samples of ten words. Each word stands for a class; a sample's class is that of most of its words, as a rule. So
+/// many words of each class there are.
 struct Texts {
   std::vector<std::int32_t> words, classes;
 
-  Texts(int count, std::uint64_t stream) {
+  Texts(int count, std::uint64_t stream, std::uint64_t of_class = 666) {
     Random random(3, stream);
     for (int i = 0; i < count; ++i) {
       classes.push_back(static_cast<std::int32_t>(random.below(3)));
       for (int k = 0; k < 10; ++k) {
-        auto word = static_cast<std::int32_t>(random.below(666)) * 3;
+        auto word = static_cast<std::int32_t>(random.below(of_class)) * 3;
         word += random.uniform(0, 1) < 0.5f ? classes.back() : static_cast<std::int32_t>(random.below(3));
         words.push_back(word);
       }
@@ -146,26 +153,36 @@ TEST_CASE("one replica updates rows of sparse tables as one device with small ba
 }
 
 TEST_CASE("replicas train sparse tables as well as one device does", "[hogwild]") {
-  constexpr int count = 4096, epochs = 12;
-  const Texts train(count, 100), test(count, 101);
-  const PlainSgd sgd{.learning_rate = 2.0f};
-  const auto loss_of = [&](auto trainer, int batch) {
-    for (int epoch = 0; epoch < epochs; ++epoch)
-      for (int first = 0; first < count; first += batch)
-        trainer.step(train.words.data() + 10 * first, train.classes.data() + first, batch);
-    trainer.optimizer().learning_rate = 0;  // what it would find now
-    return trainer.step(test.words.data(), test.classes.data(), count).loss;
+  constexpr int count = 4096;
+  const Texts train(count, 100, 200), test(count, 101, 200);
+  const auto check = [&]<class Net>(std::type_identity<Net>, PlainSgd sgd, int epochs, auto agrees) {
+    const auto loss_of = [&](auto trainer, int batch) {
+      for (int epoch = 0; epoch < epochs; ++epoch)
+        for (int first = 0; first < count; first += batch)
+          trainer.step(train.words.data() + 10 * first, train.classes.data() + first, batch);
+      trainer.optimizer().learning_rate = 0;  // what it would find now
+      return trainer.step(test.words.data(), test.classes.data(), count).loss;
+    };
+    using One = Trainer<Net, CrossEntropy, PlainSgd, Tokens<10>, Cpu<0, 1>>;
+    const float serial = loss_of(One{sgd, 3}, 4);
+    CHECK(serial < 0.3f * loss_of(One{{0.0f}, 3}, count));
+    const auto check_wild = [&]<int replicas>(std::integral_constant<int, replicas>) {
+      using Wild = Trainer<Net, CrossEntropy, PlainSgd, Tokens<10>, Cpu<0, 1>, DataParallel<replicas>, Hogwild<4>>;
+      CAPTURE(replicas, serial);
+      const float found = loss_of(Wild{sgd, 3}, 1024);
+      CHECK(agrees(found, serial));
+    };
+    check_wild(std::integral_constant<int, 2>{});
+    check_wild(std::integral_constant<int, 4>{});
   };
-  const float start = loss_of(Trainer<Bag<Sparse>, CrossEntropy, PlainSgd, Tokens<10>, Cpu<0, 1>>{{0.0f}, 3}, count);
-  const float serial = loss_of(Trainer<Bag<Sparse>, CrossEntropy, PlainSgd, Tokens<10>, Cpu<0, 1>>{sgd, 3}, 16);
-  CHECK(serial < 0.8f * start);
-  const auto check = [&]<int replicas>(std::integral_constant<int, replicas>) {
-    using Wild =
-        Trainer<Bag<Sparse>, CrossEntropy, PlainSgd, Tokens<10>, Cpu<0, 1>, DataParallel<replicas>, Hogwild<16>>;
-    CHECK(loss_of(Wild{sgd, 3}, 1024) <= 1.02f * serial);  // on a busy machine it may be a tenth less
-  };
-  check(std::integral_constant<int, 2>{});
-  check(std::integral_constant<int, 4>{});
+  // The loss of other texts is least after so many epochs, and flat: with a third fewer updates it is 0.5 % more, with
+  // half of them 5 %.
+  check(std::type_identity<Scores>{}, PlainSgd{.learning_rate = 8.0f}, 14,
+        [](float found, float serial) { return found == Approx(serial).epsilon(0.02); });
+  // A layer's weights, which all replicas write, lose up to half of the updates of replicas that happen to run in step.
+  // The layer then learns more slowly than the table below it, and finds as much as six percent less.
+  check(std::type_identity<Bag<Sparse>>{}, PlainSgd{.learning_rate = 0.25f}, 9,
+        [](float found, float serial) { return found < 1.02f * serial && found > 0.9f * serial; });
 }
 
 namespace {
