@@ -29,8 +29,8 @@ static_assert(read(channel, Layout::channels_last).inner == 1 && read(channel, L
 static_assert(has_one_order(channel) && has_one_order(row) && !has_one_order(Fixed<6, 1, 5>::info));
 
 // A copy between layouts goes by the channels only where they come last.
-static_assert(relayout_of(image, Layout::standard, Layout::samples_last).planes.channels == 1);
-static_assert(relayout_of(image, Layout::samples_last, Layout::standard).planes.positions == 120);
+static_assert(relayout_of(image, Layout::standard, Layout::samples_last).planes.channels == 120);
+static_assert(relayout_of(image, Layout::samples_last, Layout::standard).planes.positions == 1);
 static_assert(relayout_of(image, Layout::channels_last, Layout::samples_last).planes.channels == 6);
 static_assert(relayout_of(image, Layout::samples_last, Layout::channels_last).size() == 120);
 static_assert(!Relayout{}.is_needed());

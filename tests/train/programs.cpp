@@ -112,11 +112,8 @@ static_assert(traced::Training<ReLU, Features<4>>::graph.output_count == 1);
 template <class Program>
 constexpr int update_steps() {
   int count = 0;
-  for (int s = 0; s < Program::lowered.used.steps; ++s) {
-    const auto& step = Program::lowered.steps[s];
-    if (step.kind == Kind::element)
-      count += Program::lowered.calls[step.region].total == Program::slots.parameter_floats;
-  }
+  for (int s = 0; s < Program::lowered.used.steps; ++s)
+    if (Program::lowered.steps[s].kind == Kind::element) count += is_over_parameters<Program>(s);
   return count;
 }
 template <class Program>

@@ -53,7 +53,7 @@ constexpr bool has_one_order(const TensorInfo& type) {
 /// A copy of a value with a batch from one layout to another, one of which is `samples_last`.
 struct Relayout {
   Layout from = Layout::standard, to = Layout::standard;
-  Planes planes{};  ///< of a sample; where none comes last, one channel of all its elements
+  Planes planes{};  ///< of a sample; where channels come last on neither side, one position of all its elements
 
   constexpr bool is_needed() const { return from != to; }
   constexpr long size() const { return planes.channels * planes.positions; }
@@ -61,7 +61,7 @@ struct Relayout {
 constexpr Relayout relayout_of(const TensorInfo& type, Layout from, Layout to) {
   // Not as a conditional expression of two Planes, at which nvcc 13 crashes.
   Relayout relayout{from, to, planes_of(type)};
-  if (from != Layout::channels_last && to != Layout::channels_last) relayout.planes = {1, type.size()};
+  if (from != Layout::channels_last && to != Layout::channels_last) relayout.planes = {type.size(), 1};
   return relayout;
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <tenet/exec/lower.hpp>
+#include <tenet/exec/lowered.hpp>
 #include <tenet/graph/slots.hpp>
 
 /// When gradients leave: which parts of their arena are complete after which step.

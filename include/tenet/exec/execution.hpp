@@ -185,8 +185,7 @@ class Execution {
     StepRunner<Kernels>::run(executor, arenas_, step_tables<Program>(first, last));
   }
 
-  // The optimizer's steps, where all of them are element-wise.
-  /// What the steps over all parameters need.
+  /// Of the optimizer's steps, where all of them are element-wise, those that the steps over all parameters need.
   void prepare_update() {
     for (int s = Program::lowered.first_update; s < Program::lowered.after_update; ++s)
       if (!is_over_parameters<Program>(s)) run_steps(s, s + 1);

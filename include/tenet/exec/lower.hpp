@@ -1,108 +1,10 @@
 #pragma once
 
-#include <array>
-#include <tenet/device/arguments.hpp>
-#include <tenet/graph/memory_plan.hpp>
-#include <tenet/ops/sum_over_workers.hpp>
+#include <tenet/exec/lowered.hpp>
 #include <utility>
 
+/// From a planned graph to the constants of a program.
 namespace tenet {
-
-/// An operand of a region, and how it is read.
-struct RegionInput {
-  Place place{};
-  Access access{};
-};
-
-/// One element-wise region of a program: which compiled loop, over what.
-struct RegionCall {
-  int program = -1;
-  int first_input = 0, inputs = 0;    ///< in the program's list of region inputs
-  int first_output = 0, outputs = 0;  ///< in the program's list of region outputs
-  bool batched = false;
-  bool in_groups = false;  ///< over groups of samples, see `Layout::samples_last`
-  long total = 0;          ///< elements, of one sample or group if batched
-  long block = 0;          ///< 0: the whole range
-
-  constexpr long elements(long batch) const { return size() * (in_groups ? whole_groups(batch) : batched ? batch : 1); }
-  /// Elements of one sample, if batched.
-  constexpr long size() const { return in_groups ? total / sample_lanes : total; }
-};
-
-/// One step of a program: a region alone, a sum behind a region, or a kernel; the latter two with a region behind. Or
-/// (kind element, no region) a copy of its operand to another layout.
-template <class Device>
-struct Step {
-  Kind kind = Kind::element;
-  int number = 0;  ///< of the scheduled step that it is, or that computes what it copies
-  const char* name = "";
-  typename Device::Kernel kernel = nullptr;
-  int operand_count = 0;
-  Place operands[max_operands]{};
-  Place result{};
-  int attribute = 0;
-  int region = -1;    ///< of a region alone, or in front of a sum
-  int epilogue = -1;  ///< the region behind a kernel or sum
-  Access sum{};       ///< of a sum: where the result lies in the operand
-  Relayout relayout{};
-  Role role = Role::store;
-  Cost flops{};
-  long (*workspace)(long batch) = nullptr;  ///< of a kernel, if it needs any
-  FreeRoom room{};                          ///< where that could be
-};
-
-/// A distinct region: what the device compiles one loop for.
-template <class Device>
-struct RegionProgram {
-  using Function = typename Device::Lane (*)(typename Device::Lane, typename Device::Lane, typename Device::Lane,
-                                             typename Device::Lane);
-  Wiring wiring{};
-  Role role = Role::store;
-  Function functions[max_region_operations]{};
-  unsigned signature = 0;  ///< differs for most different programs: comparing all of them would be slow
-
-  constexpr void sign() {
-    signature = static_cast<unsigned>(role) * 31u + static_cast<unsigned>(wiring.operations);
-    for (int i = 0; i < wiring.operations; ++i)
-      for (const signed char source : wiring.source[i]) signature = signature * 37u + static_cast<unsigned>(source);
-    signature = signature * 41u + wiring.narrow_inputs * 5u + wiring.narrow_outputs + wiring.turned_inputs * 7u;
-    signature = signature * 2u + wiring.sums_groups;
-    for (int i = 0; i < wiring.inputs; ++i) signature = signature * 3u + wiring.uniform[i];
-  }
-  friend constexpr bool operator==(const RegionProgram& a, const RegionProgram& b) {
-    if (a.signature != b.signature) return false;
-    for (int i = 0; i < a.wiring.operations; ++i)
-      if (a.functions[i] != b.functions[i]) return false;
-    return a.role == b.role && a.wiring == b.wiring;
-  }
-};
-
-/// Most distinct regions of one program.
-inline constexpr int max_region_programs = 256;
-
-/// How much room a lowered program takes.
-struct LoweredSize {
-  int steps = 0, calls = 0, inputs = 0, outputs = 0, programs = 0;
-};
-
-/// A program as constants that are read while it runs, and the distinct regions that the device compiles.
-template <class Device, LoweredSize size>
-struct Lowered {
-  Step<Device> steps[size.steps + 1]{};
-  RegionCall calls[size.calls + 1]{};
-  RegionInput inputs[size.inputs + 1]{};
-  Place outputs[size.outputs + 1]{};
-  RegionProgram<Device> programs[size.programs + 1]{};
-  LoweredSize used{};
-  int prepared_steps = 0;  ///< the first ones, see `Schedule`
-  /// The optimizer's steps over all parameters: all gradients are there before the first one.
-  int first_update = 0, after_update = 0;
-  long scratch = 0;        ///< floats that each worker needs
-  bool in_groups = false;  ///< some values are in `Layout::samples_last`: there is room for whole groups of samples
-
-  /// Samples of a batch for which the arena `per_sample` has room.
-  constexpr long room_for(long batch) const { return in_groups ? whole_groups(batch) : batch; }
-};
 
 namespace detail {
 
@@ -233,7 +135,8 @@ struct LoweringPass {
   };
   constexpr Form stored(int value) const { return {plan.place[value], storage.layout[value]}; }
 
-  int step_number = 0;  ///< of the step that is being lowered
+  int step_number = 0;      ///< of the step that is being lowered
+  int next_conversion = 0;  ///< the first one of the steps behind it
   /// Of the kernel that is being lowered: its value if it is stored in another form than computed, else -1, and the
   /// form in which the kernel leaves it.
   int converted = -1;
@@ -254,6 +157,11 @@ struct LoweringPass {
     const Access how = from.layout == to.layout ? access_of(type, type) : across(type, to.layout, type);
     output(call, program.wiring, -1 - input(call, program.wiring, how, from.place), to.place);
     return add(call, program);
+  }
+  constexpr void add_conversion(const Conversion& c) {
+    const Form from = stored(c.value);
+    add_copy_step(from.layout == Layout::channels_last ? *g.nodes[c.value].type : *c.type, from, {c.place, c.layout},
+                  c.step);
   }
   constexpr void add_region_step(const char* name, int region, int number) {
     Step<Device> step;
@@ -277,95 +185,18 @@ struct LoweringPass {
   }
 
   constexpr Lowered<Device, room> run(const Schedule<n>& order) {
-    const auto add_conversion = [&](const Conversion& c) {
-      const Form from = stored(c.value);
-      add_copy_step(from.layout == Layout::channels_last ? *g.nodes[c.value].type : *c.type, from, {c.place, c.layout},
-                    c.step);
-    };
-    int conversion = 0;
-    while (conversion < plan.conversion_count && plan.conversions[conversion].prepared)
-      add_conversion(plan.conversions[conversion++]);
+    while (next_conversion < plan.conversion_count && plan.conversions[next_conversion].prepared)
+      add_conversion(plan.conversions[next_conversion++]);
     lowered.prepared_steps = lowered.used.steps;
     int gradients = 0;  // the leaf that the optimizer's update reads: all gradients have to be there before
     while (gradients < n && g.nodes[gradients].source != Source::gradients) ++gradients;
     bool complete = false;
     for (int s = 0; s < order.count; ++s) {
-      const int head = order.head[s];
-      if (!complete && head > gradients) {
+      if (!complete && order.head[s] > gradients) {
         complete = true;
         lowered.first_update = lowered.used.steps;
       }
-      const auto& node = g.nodes[head];
-      step_number = s;
-      const int first_conversion = conversion;
-      for (; conversion < plan.conversion_count && plan.conversions[conversion].step == s; ++conversion)
-        if (plan.conversions[conversion].value != head) add_conversion(plan.conversions[conversion]);
-      Step<Device> step;
-      step.kind = node.operation->kind;
-      step.number = s;
-      step.name = node.operation->name;
-      step.flops = node.operation->flops;
-      step.result = plan.place[head];
-      if (step.kind == Kind::element) {
-        step.region = region(head, *node.type, Role::store, -1, 0);
-      } else {
-        step.kernel = node.operation->kernel;
-        step.workspace = node.operation->workspace;
-        step.room = plan.room[s];
-        step.attribute = node.index;
-        step.operand_count = node.operand_count;
-        for (int j = 0; j < node.operand_count; ++j) step.operands[j] = plan.place[fusion.value[node.operands[j]]];
-        for (int k = first_conversion; k < conversion; ++k) {
-          const Conversion& c = plan.conversions[k];
-          if (c.use != ConversionUse::result) continue;
-          converted = head;
-          computed = {c.place, c.layout};
-          step.result = c.place;
-        }
-        const KernelNumbers& numbers = node.operation->numbers;
-        for (int j = 0; j < node.operand_count && step.kind == Kind::kernel; ++j) {
-          const TensorInfo* const type = g.nodes[node.operands[j]].type;
-          for (int k = 0; k < plan.conversion_count; ++k) {
-            const Conversion& c = plan.conversions[k];
-            if (c.serves(s, fusion.value[node.operands[j]], type, numbers.operands, numbers.layout(*type)))
-              step.operands[j] = c.place;
-          }
-        }
-        if (node.operation->scratch > lowered.scratch) lowered.scratch = node.operation->scratch;
-      }
-      if (step.kind == Kind::reduction) {
-        const TensorInfo& space = *g.nodes[node.operands[0]].type;
-        const Layout order_of_sum = storage.order[head];
-        step.sum = access_of(in_layout(space, order_of_sum), in_layout(*node.type, order_of_sum));
-        step.role = step.sum.inner == 1 && step.sum.count > 1 ? Role::sum_rows : Role::sum;
-        step.region = region(head, space, step.role, node.operands[0], step.sum.block());
-      }
-      // A region in another order than the result's, whose elements a kernel writes range by range, runs behind it.
-      const int behind = step.kind != Kind::element ? fusion.epilogue[head] : -1;
-      const Layout lies = converted == head ? computed.layout : storage.layout[head];
-      const bool apart = behind >= 0 && storage.order[behind] != lies;
-      const auto behind_region = [&] { return region(behind, *g.nodes[behind].type, Role::store, -1, 0); };
-      if (behind >= 0 && !apart) step.epilogue = behind_region();
-      const bool converts_behind =
-          converted >= 0 && behind < 0 && node.operation->carries_epilogue && computed.layout == storage.layout[head];
-      if (converts_behind) {
-        step.epilogue = copy(*node.type, computed, stored(head));
-        converted = -1;
-      }
-      lowered.steps[lowered.used.steps++] = step;
-      const auto store = [&] {
-        if (converted >= 0) add_copy_step(*node.type, computed, stored(head), s);
-        converted = -1;
-      };
-      if (lies == Layout::samples_last) store();  // a region apart reads what is stored
-      for (int k = first_conversion; k < conversion; ++k)
-        if (plan.conversions[k].value == head && plan.conversions[k].use == ConversionUse::region)
-          add_conversion(plan.conversions[k]);
-      if (apart) {
-        const int last = behind_region();
-        add_region_step(g.nodes[behind].operation->name, last, s);
-      }
-      store();
+      add_steps(order.head[s], s);
       copies(true, order, s);
       if (s + 1 == order.prepared) lowered.prepared_steps = lowered.used.steps;
     }
@@ -373,6 +204,92 @@ struct LoweringPass {
     if (!complete) lowered.first_update = lowered.after_update;
     copies(false, order, -1);
     return lowered;
+  }
+
+  /// Scheduled step s, which computes `head`: copies of what it reads in another form, itself, and behind it what
+  /// cannot be its epilogue.
+  constexpr void add_steps(int head, int s) {
+    step_number = s;
+    const int first_conversion = next_conversion;
+    while (next_conversion < plan.conversion_count && plan.conversions[next_conversion].step == s) ++next_conversion;
+    const auto for_conversions = [&](auto&& visit) {
+      for (int k = first_conversion; k < next_conversion; ++k) visit(plan.conversions[k]);
+    };
+    for_conversions([&](const Conversion& c) {
+      if (c.value != head) add_conversion(c);
+      if (c.use != ConversionUse::result) return;
+      converted = head;
+      computed = {c.place, c.layout};
+    });
+    Step<Device> step = step_of(head);
+    // A region in another order than the result's, whose elements a kernel writes range by range, runs behind it.
+    const int behind = step.kind != Kind::element ? fusion.epilogue[head] : -1;
+    const Layout lies = converted == head ? computed.layout : storage.layout[head];
+    const bool apart = behind >= 0 && storage.order[behind] != lies;
+    const auto behind_region = [&] { return region(behind, *g.nodes[behind].type, Role::store, -1, 0); };
+    const TensorInfo& type = *g.nodes[head].type;
+    if (behind >= 0 && !apart) step.epilogue = behind_region();
+    if (converted >= 0 && behind < 0 && g.nodes[head].operation->carries_epilogue && lies == storage.layout[head]) {
+      step.epilogue = copy(type, computed, stored(head));
+      converted = -1;
+    }
+    lowered.steps[lowered.used.steps++] = step;
+    const auto store = [&] {
+      if (converted >= 0) add_copy_step(type, computed, stored(head), s);
+      converted = -1;
+    };
+    if (lies == Layout::samples_last) store();  // a region apart reads what is stored
+    for_conversions([&](const Conversion& c) {
+      if (c.value == head && c.use == ConversionUse::region) add_conversion(c);
+    });
+    if (apart) {
+      const int last = behind_region();
+      add_region_step(g.nodes[behind].operation->name, last, s);
+    }
+    store();
+  }
+
+  /// The step that computes `head`, without what is behind it.
+  constexpr Step<Device> step_of(int head) {
+    const auto& node = g.nodes[head];
+    Step<Device> step;
+    step.kind = node.operation->kind;
+    step.number = step_number;
+    step.name = node.operation->name;
+    step.flops = node.operation->flops;
+    if (step.kind == Kind::element) {
+      step.result = plan.place[head];
+      step.region = region(head, *node.type, Role::store, -1, 0);
+      return step;
+    }
+    step.result = converted == head ? computed.place : plan.place[head];
+    step.kernel = node.operation->kernel;
+    step.workspace = node.operation->workspace;
+    step.room = plan.room[step_number];
+    step.attribute = node.index;
+    step.operand_count = node.operand_count;
+    for (int j = 0; j < node.operand_count; ++j) step.operands[j] = operand(head, j);
+    lowered.scratch = node.operation->scratch > lowered.scratch ? node.operation->scratch : lowered.scratch;
+    if (step.kind == Kind::reduction) {
+      const TensorInfo& space = *g.nodes[node.operands[0]].type;
+      const Layout order = storage.order[head];
+      step.sum = access_of(in_layout(space, order), in_layout(*node.type, order));
+      step.role = step.sum.inner == 1 && step.sum.count > 1 ? Role::sum_rows : Role::sum;
+      step.region = region(head, space, step.role, node.operands[0], step.sum.block());
+    }
+    return step;
+  }
+
+  /// Where a kernel finds operand j: perhaps a copy in the form that it reads.
+  constexpr Place operand(int head, int j) const {
+    const auto& node = g.nodes[head];
+    const int value = fusion.value[node.operands[j]];
+    const TensorInfo* const type = g.nodes[node.operands[j]].type;
+    const KernelNumbers& numbers = node.operation->numbers;
+    for (int k = 0; k < plan.conversion_count && node.operation->kind == Kind::kernel; ++k)
+      if (plan.conversions[k].serves(step_number, value, type, numbers.operands, numbers.layout(*type)))
+        return plan.conversions[k].place;
+    return plan.place[value];
   }
 
   /// Outputs whose value lies elsewhere: a region without operations. Gradients right behind the step that computes
@@ -389,19 +306,6 @@ struct LoweringPass {
 };
 
 }  // namespace detail
-
-/// Whether a step does nothing but bring numbers to another place.
-template <class Lowered, class Step>
-constexpr bool is_copy(const Lowered& lowered, const Step& step) {
-  return step.kind == Kind::element &&
-         (step.region < 0 || lowered.programs[lowered.calls[step.region].program].wiring.operations == 0);
-}
-
-/// Whether a step adds up numbers over all workers; their count is its attribute.
-template <class Device>
-constexpr bool is_sum_over_workers(const Step<Device>& step) {
-  return step.kernel == &Instance<ops::SumOverWorkers, Scalar>::template run<Device>;
-}
 
 /// An upper bound of what a program takes: a step for each scheduled one, each copy and each region that may run apart.
 template <class G, class Plan>
@@ -427,24 +331,6 @@ template <LoweredSize room, class G, class Plan>
 constexpr auto lower(const G& graph, const Fusion<G::count>& fusion, const Storage<G::count>& storage,
                      const Schedule<G::count>& order, const Plan& plan) {
   return detail::LoweringPass<G, Plan, room>{graph, fusion, storage, plan}.run(order);
-}
-
-/// The same program without spare room: what is kept in the binary.
-template <LoweredSize size, class Device, LoweredSize room>
-constexpr auto trimmed(const Lowered<Device, room>& from) {
-  Lowered<Device, size> to;
-  for (int i = 0; i < size.steps; ++i) to.steps[i] = from.steps[i];
-  for (int i = 0; i < size.calls; ++i) to.calls[i] = from.calls[i];
-  for (int i = 0; i < size.inputs; ++i) to.inputs[i] = from.inputs[i];
-  for (int i = 0; i < size.outputs; ++i) to.outputs[i] = from.outputs[i];
-  for (int i = 0; i < size.programs; ++i) to.programs[i] = from.programs[i];
-  to.used = size;
-  to.prepared_steps = from.prepared_steps;
-  to.first_update = from.first_update;
-  to.after_update = from.after_update;
-  to.scratch = from.scratch;
-  to.in_groups = from.in_groups;
-  return to;
 }
 
 }  // namespace tenet

@@ -196,10 +196,11 @@ constexpr bool updates_by_elements() {
   return true;
 }
 
-/// Of these steps: whether one is over all parameters, or over numbers that all such need, as 1 - beta.
+/// Whether one of the update's steps is over all parameters; else over numbers that all such need, as 1 - beta.
 template <class Program>
 constexpr bool is_over_parameters(int step) {
-  return Program::lowered.calls[Program::lowered.steps[step].region].total == Program::slots.parameter_floats;
+  const int region = Program::lowered.steps[step].region;
+  return region >= 0 && Program::lowered.calls[region].total == Program::slots.parameter_floats;
 }
 
 }  // namespace tenet

@@ -4,7 +4,7 @@
 #include <tenet/core/timeline.hpp>
 #include <tenet/device/element.hpp>
 #include <tenet/device/own_memory.hpp>
-#include <tenet/exec/lower.hpp>
+#include <tenet/exec/lowered.hpp>
 
 namespace tenet {
 
@@ -85,7 +85,7 @@ class StepRunner {
     if (step.kind == Kind::reduction) {
       const RegionCall& call = tables.calls[step.region];
       const ElementRange range = prepare(call, arenas, tables, arguments);
-      return run_reduce(executor, step.role, range, arguments, step.sum.inner / wider(call, arenas.batch),
+      return run_reduce(executor, step.role, range, arguments, step.sum.inner / call.lanes_too_many(arenas.batch),
                         step.sum.count * (step.sum.batched ? arenas.batch : 1), result, epilogue);
     }
     typename Kernels::Arguments given;
@@ -168,7 +168,7 @@ class StepRunner {
     if (step.kind == Kind::kernel) return step.workspace != nullptr ? step.workspace(batch) : 0;
     if constexpr (requires { workspace_reduce(executor, step.role, 1L, 1L, 1L); }) {
       const RegionCall& call = tables.calls[step.region];
-      return workspace_reduce(executor, step.role, call.elements(batch), step.sum.inner / wider(call, batch),
+      return workspace_reduce(executor, step.role, call.elements(batch), step.sum.inner / call.lanes_too_many(batch),
                               step.sum.count * (step.sum.batched ? batch : 1));
     }
     return 0;
@@ -186,12 +186,6 @@ class StepRunner {
     }
   }
 
-  /// How many times as many elements as there are stand side by side in what a call says: of a batch that does not lie
-  /// in lanes.
-  static long wider(const RegionCall& call, long batch) {
-    return call.in_groups && !lies_in_lanes(batch) ? sample_lanes : 1;
-  }
-
   static ElementRange prepare(const RegionCall& call, const Arenas& arenas, const Tables& tables,
                               ElementArguments& arguments) {
     return prepare(call, tables, arguments, arenas.batch, [&](const Place& place) { return arenas.writable(place); });
@@ -199,7 +193,7 @@ class StepRunner {
   template <class Locate>
   static ElementRange prepare(const RegionCall& call, const Tables& tables, ElementArguments& arguments, long batch,
                               Locate locate) {
-    const long lanes = wider(call, batch);
+    const long lanes = call.lanes_too_many(batch);
     for (int k = 0; k < call.inputs; ++k) {
       const RegionInput& input = tables.inputs[call.first_input + k];
       arguments.inputs[k] = ElementArguments::bind(locate(input.place), input.access, batch);

@@ -28,7 +28,7 @@ void run_max_pool2d_gradient(tenet::cpu::Workers& workers, SamplesLast, const Po
   run_max_pool2d_gradient_samples_last(workers, g, given...);
 }
 
-constexpr tenet::Relayout into_lanes(long size) { return {Layout::standard, Layout::samples_last, {1, size}}; }
+constexpr tenet::Relayout into_lanes(long size) { return {Layout::standard, Layout::samples_last, {size, 1}}; }
 
 std::vector<float> in_lanes(const std::vector<float>& standard, long size, int batch) {
   std::vector<float> result(static_cast<std::size_t>(samples_last_size(size, batch)));
@@ -49,7 +49,7 @@ void run_in_lanes(tenet::cpu::Workers& workers, long size, int batch, float* to,
   float* const data = lanes.data();
   run(workers, data, Epilogue{add_one.run, &data});
   for (std::size_t i = lanes.size() - 16; i < lanes.size(); ++i) CHECK(lanes[i] == 5);
-  run_relayout_in_lanes(pool(1), {Layout::samples_last, Layout::standard, {1, size}}, batch, data, to);
+  run_relayout_in_lanes(pool(1), {Layout::samples_last, Layout::standard, {size, 1}}, batch, data, to);
   for (long i = 0; i < size * batch; ++i) to[i] -= 1;
 }
 

@@ -12,13 +12,13 @@ TEST_CASE("values are re-laid between other layouts and samples last", "[cpu][sa
   for (const Planes planes : {Planes{1, 1},
                               {1, 3},
                               {1, 4},
-                              {1, 15},
-                              {1, 16},
-                              {1, 17},
+                              {15, 1},
+                              {16, 1},
+                              {17, 1},
                               {1, 35},
-                              {1, 784},
-                              {1, 1030},
-                              {1, 2051},
+                              {784, 1},
+                              {1030, 1},
+                              {2051, 1},
                               {3, 5},
                               {16, 9},
                               {7, 49},
@@ -26,7 +26,7 @@ TEST_CASE("values are re-laid between other layouts and samples last", "[cpu][sa
                               {1500, 2}}) {
     for (const int batch : {1, 2, 3, 7, 15, 16, 17, 30, 33, 64}) {
       const long size = planes.channels * planes.positions;
-      const Layout other = planes.channels > 1 ? Layout::channels_last : Layout::standard;
+      const Layout other = planes.positions > 1 ? Layout::channels_last : Layout::standard;
       CAPTURE(planes.channels, planes.positions, batch);
       const auto values = random_floats(size * batch, 1);
       const long there = samples_last_size(size, batch);
@@ -52,10 +52,10 @@ TEST_CASE("values are re-laid between other layouts and samples last", "[cpu][sa
 }
 
 TEST_CASE("a batch that is too small for lanes has the order of its type in their place", "[cpu][samples_last]") {
-  for (const Planes planes : {Planes{1, 35}, {3, 5}, {16, 9}, {7, 49}}) {
+  for (const Planes planes : {Planes{35, 1}, {1, 35}, {3, 5}, {16, 9}, {7, 49}}) {
     for (const int batch : {1, 3}) {
       const long size = planes.channels * planes.positions;
-      const Layout other = planes.channels > 1 ? Layout::channels_last : Layout::standard;
+      const Layout other = planes.positions > 1 ? Layout::channels_last : Layout::standard;
       CAPTURE(planes.channels, planes.positions, batch);
       const auto values = random_floats(size * batch, 1);
       std::vector<float> there(values.size() + 16, 7), back(there);

@@ -29,8 +29,12 @@ void run_lane_planes(Workers& workers, const Pool2dGeometry& g, int batch, long 
 /// Whether windows of 2 x 2 lie side by side, as most do: they have loops of their own, without a border.
 constexpr bool are_pairs(const Pool2dGeometry& g) { return g.kernel == 2 && g.stride == 2 && g.padding == 0; }
 
-/// Calls visit(first, to) for the windows of 2 x 2 of planes [first_plane, last_plane) and each vector of a row of
-/// samples: where the window's first element is, and where its result.
+/// Where the elements of a window of 2 x 2 are, and where its result, for a vector of a row of samples.
+struct PairWindow {
+  long elements[4], result;
+};
+
+/// Calls visit(PairWindow) for the windows of planes [first_plane, last_plane) and each vector of a row of samples.
 template <class Visit>
 [[gnu::always_inline]] inline void for_each_pair(const Pool2dGeometry& g, long first_plane, long last_plane,
                                                  const Visit& visit) {
@@ -40,7 +44,8 @@ template <class Visit>
     for (long i = 0; i < height; ++i) {
       long from = plane * g.height * row + 2 * i * row;
       for (long j = 0; j < width; ++j, from += sample_lanes)
-        for (int part = 0; part < lane_parts; ++part, from += vector_width, to += vector_width) visit(from, to);
+        for (int part = 0; part < lane_parts; ++part, from += vector_width, to += vector_width)
+          visit(PairWindow{{from, from + sample_lanes, from + row, from + row + sample_lanes}, to});
     }
 }
 
@@ -60,11 +65,10 @@ void pool_lanes(Workers& workers, const Pool2dGeometry& g, int batch, const floa
   const long size = g.height * row, result = sample_lanes * height * width;
   run_lane_planes(workers, g, batch, 2, [&](long first, long last) {
     if (are_pairs(g)) {
-      for_each_pair(g, first, last, [&](long from, long to) {
+      for_each_pair(g, first, last, [&](const PairWindow& window) {
         Vector value = broadcast<Vector>(Operation::start);
-        for (const long at : {from, from + sample_lanes, from + row, from + row + sample_lanes})
-          value = Operation::combine(value, load(x + at));
-        store(y + to, value * scale);
+        for (const long at : window.elements) value = Operation::combine(value, load(x + at));
+        store(y + window.result, value * scale);
       });
       return epilogue(first * result, last * result);
     }
@@ -114,11 +118,11 @@ inline void run_max_pool2d_gradient_samples_last(Workers& workers, const Pool2dG
   run_lane_planes(workers, g, batch, 4, [&](long first, long last) {
     if (are_pairs(g)) {
       for (long p = first; p < last; ++p) clear_odd_border(g, dx + p * size);
-      for_each_pair(g, first, last, [&](long from, long to) {
-        const Vector largest = load(y + to);
+      for_each_pair(g, first, last, [&](const PairWindow& window) {
+        const Vector largest = load(y + window.result);
         const VectorMask nan = largest != largest;
-        Vector rest = load(dy + to);
-        for (const long at : {from, from + sample_lanes, from + row, from + row + sample_lanes}) {
+        Vector rest = load(dy + window.result);
+        for (const long at : window.elements) {
           const Vector value = load(x + at);
           const VectorMask wins = (value == largest) | (nan & (value != value));
           store(dx + at, select(wins, rest, zero_lanes()));
@@ -175,9 +179,9 @@ inline void run_avg_pool2d_gradient_samples_last(Workers& workers, const Pool2dG
   run_lane_planes(workers, g, batch, 2, [&](long first, long last) {
     if (are_pairs(g)) {
       for (long p = first; p < last; ++p) clear_odd_border(g, dx + p * size);
-      for_each_pair(g, first, last, [&](long from, long at) {
-        const Vector value = load(dy + at) * scale;
-        for (const long to : {from, from + sample_lanes, from + row, from + row + sample_lanes}) store(dx + to, value);
+      for_each_pair(g, first, last, [&](const PairWindow& window) {
+        const Vector value = load(dy + window.result) * scale;
+        for (const long at : window.elements) store(dx + at, value);
       });
       return epilogue(first * size, last * size);
     }

@@ -41,32 +41,31 @@ inline void from_samples_last(const float* from, long count, float* to, long sam
 /// Floats of a value of `batch` samples of `size` elements in `Layout::samples_last`.
 constexpr long samples_last_size(long size, int batch) { return sample_groups(batch) * sample_lanes * size; }
 
-/// Copies a value of `batch` samples from one layout to another, one of which is `Layout::samples_last`. With channels
-/// last the elements of a position are neighbours, which lie `positions` rows of samples apart.
+/// Copies a value of `batch` samples from one layout to another, one of which is `Layout::samples_last`. On the other
+/// side all channels of a position are neighbours, which lie `positions` rows of samples apart.
 inline void run_relayout_in_lanes(Workers& workers, const Relayout& relayout, int batch, const float* from, float* to) {
   using namespace detail;
-  const Planes planes = relayout.planes;
-  const long size = relayout.size(), width = planes.channels;
-  // A piece: some positions with all their channels, or, where those are one position, some of the elements.
-  const bool by_channels = relayout.from == Layout::channels_last || relayout.to == Layout::channels_last;
-  const long rows = by_channels ? planes.positions : 1, columns = by_channels ? width : size;
+  const long channels = relayout.planes.channels, positions = relayout.planes.positions, size = relayout.size();
+  // A piece: some positions with all their channels, or some channels of one position.
   constexpr long most = 1024;
-  const long rows_of_piece = columns < most ? smaller(rows, most / columns) : 1;
-  const long columns_of_piece = smaller(columns, most);
-  const long pieces_across = blocks_of(columns, columns_of_piece);
-  const long pieces = blocks_of(rows, rows_of_piece) * pieces_across;
+  const long positions_of_piece = channels < most ? smaller(positions, most / channels) : 1;
+  const long channels_of_piece = smaller(channels, most);
+  const long pieces_across = blocks_of(channels, channels_of_piece);
+  const long pieces = blocks_of(positions, positions_of_piece) * pieces_across;
   auto task = [&](int index, int) {
     const long piece = index % pieces, group = index / pieces, samples = batch - group * sample_lanes;
-    const long column = piece % pieces_across * columns_of_piece, count = smaller(columns_of_piece, columns - column);
-    const long first = piece / pieces_across * rows_of_piece, last = smaller(rows, first + rows_of_piece);
-    const long lanes_of_group = group * sample_lanes * size, step = rows * sample_lanes;
-    for (long row = first; row < last; ++row) {
-      const long there = lanes_of_group + (column * rows + row) * sample_lanes;
-      const long here = group * sample_lanes * size + row * columns + column;
+    const long channel = piece % pieces_across * channels_of_piece;
+    const long count = smaller(channels_of_piece, channels - channel);
+    const long first = piece / pieces_across * positions_of_piece,
+               last = smaller(positions, first + positions_of_piece);
+    const long start = group * sample_lanes * size, step = positions * sample_lanes;
+    for (long position = first; position < last; ++position) {
+      const long in_lanes = start + (channel * positions + position) * sample_lanes;
+      const long elsewhere = start + position * channels + channel;
       if (relayout.to == Layout::samples_last)
-        to_samples_last(from + here, size, samples, count, to + there, step);
+        to_samples_last(from + elsewhere, size, samples, count, to + in_lanes, step);
       else
-        from_samples_last(from + there, count, to + here, size, samples, step);
+        from_samples_last(from + in_lanes, count, to + elsewhere, size, samples, step);
     }
   };
   run_tasks(workers, sample_groups(batch) * pieces,
@@ -78,7 +77,7 @@ inline void run_relayout_in_lanes(Workers& workers, const Relayout& relayout, in
 inline void run_relayout(Workers& workers, const Relayout& relayout, int batch, const float* from, float* to) {
   if (lies_in_lanes(batch)) return run_relayout_in_lanes(workers, relayout, batch, from, to);
   const Planes planes = relayout.planes;
-  const bool from_channels = relayout.from == Layout::channels_last;
+  const bool from_channels = relayout.from == Layout::channels_last || planes.positions == 1;
   const long rows = from_channels ? planes.positions : planes.channels;
   const long columns = from_channels ? planes.channels : planes.positions;
   for (int sample = 0; sample < batch; ++sample, from += relayout.size(), to += relayout.size())
