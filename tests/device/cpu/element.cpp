@@ -96,6 +96,25 @@ TEST_CASE("ranges on the CPU begin and end anywhere", "[cpu][element]") {
   check_ranges<CpuKernels, PerSample>(40);
 }
 
+namespace {
+/// Four rows of so many vectors; z is one number, or one of each row.
+template <int vectors, class Z = Scalar>
+using FourRows =
+    Case<Batched<4, vectors * vector_width>, Batched<4, vectors * vector_width>, Fixed<vectors * vector_width>, Z>;
+}  // namespace
+
+TEST_CASE("rows of few vectors are summed in registers on the CPU", "[cpu][element]") {
+  check_ranges<CpuKernels, FourRows<4>>(1);  // one of the ranges there is the whole first row, four times
+  check_ranges<CpuKernels, FourRows<8>>(1);
+  check_ranges<CpuKernels, FourRows<4, Batched<4, 1>>>(1);
+  check_ranges<CpuKernels, FourRows<3>>(1);
+  for (const long batch : {1L, 3L, 200L}) {
+    check_sum<CpuKernels, FourRows<4>, Fixed<4 * vector_width>>(pool(2), batch);
+    check_sum<CpuKernels, FourRows<8>, Fixed<8 * vector_width>>(pool(2), batch);
+    check_sum<CpuKernels, FourRows<8, Batched<4, 1>>, Fixed<8 * vector_width>>(pool(2), batch);
+  }
+}
+
 TEST_CASE("sums on the CPU agree with the reference and have the same bits for any number of workers",
           "[cpu][element]") {
   // Numbers whose sums are rounded: the order of additions counts.

@@ -172,6 +172,25 @@ inline long copy_turned(const ElementArguments::Input& input, float* output, lon
   return first;
 }
 
+/// The sums of so many vectors of columns, which stay in registers over all rows. Inputs are periodic, and the columns
+/// lie in one block.
+template <int vectors, Wiring wiring, auto... functions>
+void sum_columns(const ElementArguments& arguments, long first, long stride, long rows, float* accumulator) {
+  constexpr std::make_integer_sequence<int, wiring.inputs> all_inputs{};
+  BlockInputs<wiring> inputs{};
+  find_inputs<wiring>(arguments, first, inputs, all_inputs);
+  [&]<int... K>(std::integer_sequence<int, K...>) {
+    Vector sums[vectors] = {load(accumulator + K * vector_width)...};
+    for (long r = 0, i = first; r < rows; ++r, i += stride) {
+      ((sums[K] +=
+        region_at<Role::sum_rows, wiring, functions...>(inputs, nullptr, i + K * vector_width, vector_width)),
+       ...);
+      move_inputs<wiring>(arguments, stride, inputs, all_inputs);
+    }
+    (store(accumulator + K * vector_width, sums[K]), ...);
+  }(std::make_integer_sequence<int, vectors>{});
+}
+
 }  // namespace detail
 
 template <Role role, Wiring wiring, auto... functions>
@@ -195,6 +214,13 @@ void element_range(const ElementArguments& arguments, long first, long last, lon
   const auto begin_of_block = [&](long i) { return i < block ? 0 : quotient(i, block) * block; };
   const long first_block = begin_of_block(first);
   const bool whole_blocks_apart = stride % block == 0;
+  if constexpr (role == Role::sum_rows)
+    if (periodic && stride == block && last <= first_block + block) {
+      if (last - first == 4 * vector_width)
+        return sum_columns<4, wiring, functions...>(arguments, first, stride, repeat, accumulator);
+      if (last - first == 8 * vector_width)
+        return sum_columns<8, wiring, functions...>(arguments, first, stride, repeat, accumulator);
+    }
   long found = -1;                                  // the block whose inputs are found
   Vector sum = zero_lanes(), other = zero_lanes();  // two of them, as an addition takes four cycles
   for (long r = 0; r < repeat; ++r) {
