@@ -26,7 +26,7 @@ MpiEnvironment* environment = nullptr;
 TEST_CASE("messages of all lengths arrive, in order", "[mpi]") {
   MpiTransport transport({}, 20s);
   const int n = transport.size(), next = (transport.rank() + 1) % n, previous = (transport.rank() + n - 1) % n;
-  for (const long floats : {0L, 1L, 1000L, 15360L, 15361L, 200000L}) {
+  for (const long floats : {0L, 1L, 1000L, 1001L, 1921L, 2880L, 2881L, 15360L, 15361L, 200000L}) {
     CAPTURE(floats, n);
     std::vector<std::vector<float>> sent;
     for (int m = 0; m < 3; ++m) {
