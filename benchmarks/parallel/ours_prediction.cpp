@@ -78,28 +78,36 @@ double measured(int batch, int steps) {
   return best;
 }
 
-/// How fast a core copies, and what messages between two threads take.
+/// How fast a core copies, and what messages between two threads take, of as many gradients as a network has: those of
+/// a large one are in no cache when they are sent.
+template <class Net>
 StepTimeOptions constants() {
   StepTimeOptions options;
+  constexpr long gradients = Weights<Net>::table.parameter_floats;
   std::vector<float> from(1 << 24, 1.0f), to(1 << 24);
   double copy = 1e30, small = 1e30, large = 1e30;
   for (int round = 0; round < 10; ++round)
     copy = std::min(copy, seconds_of([&] { std::memcpy(to.data(), from.data(), from.size() * sizeof(float)); }));
   on_two_threads([&](ThreadTransport& transport) {
-    constexpr long m = 1 << 20;
-    std::vector<float> data(m);
-    const auto quickest = [&](long floats, int rounds) {
+    std::vector<float> data(static_cast<std::size_t>(gradients));
+    const auto quickest = [&](long floats, long of_message, int rounds) {
       double best = 1e30;
       for (int round = 0; round < rounds; ++round)
-        best = std::min(best, seconds_of([&] { all_reduce(transport, data.data(), floats, {"sum", 0, round}); }));
+        best = std::min(
+            best, seconds_of([&] {
+              for (long first = 0; first < floats; first += of_message)
+                all_reduce(transport, data.data() + first, std::min(of_message, floats - first), {"sum", 0, round});
+            }));
       return best;
     };
-    const double one = quickest(1, 50'000), all = quickest(m, 300);
+    const double one = quickest(1, 1, 50'000), all = quickest(gradients, 1 << 20, gradients > 1 << 20 ? 30 : 300);
     if (transport.rank() == 0) small = one, large = all;
   });
   options.machine.bytes_per_second = 2 * static_cast<double>(from.size()) * sizeof(float) / copy;
-  options.inside = {small, static_cast<double>(1 << 20) * sizeof(float) / large};  // (n-1)/n · m, there and back
+  options.inside = {small, static_cast<double>(gradients) * sizeof(float) / large};  // (n-1)/n · m, there and back
   options.link = options.inside;
+  // Two threads that compute and two that communicate.
+  options.core_share = available_processors() < 4 ? 1 : 0;
   // A queue's thread that has slept, and the one that has waited for it meanwhile.
   DeviceQueue queue{{.tasks = 1, .spins = 0}};
   options.waking = 1e30;
@@ -111,6 +119,9 @@ StepTimeOptions constants() {
     queue.synchronize();
     options.waking = std::min(options.waking, waking);
   }
+  std::fprintf(stderr, "waking %.1f us, a message %.2f us, %.1f GB/s, copying %.1f GB/s\n", 1e6 * options.waking,
+               1e6 * options.inside.latency, 1e-9 * options.inside.bytes_per_second,
+               1e-9 * options.machine.bytes_per_second);
   return options;
 }
 
@@ -175,15 +186,12 @@ void staleness(StepTimeOptions options) {
 /// program [NETWORK]: one of them, or all.
 int main(int argc, char** argv) {
   const auto is_wanted = [&](const char* network) { return argc < 2 || std::strcmp(argv[1], network) == 0; };
-  const StepTimeOptions options = constants();
-  std::fprintf(stderr, "waking %.1f us, a message %.2f us, %.1f GB/s, copying %.1f GB/s\n", 1e6 * options.waking,
-               1e6 * options.inside.latency, 1e-9 * options.inside.bytes_per_second,
-               1e-9 * options.machine.bytes_per_second);
+  const StepTimeOptions options = constants<LeNet>();
   if (is_wanted("LeNet")) {
     compare<LeNet>("LeNet, batch 32", 32, 300, options);
     compare<LeNet>("LeNet, batch 128", 128, 100, options);
   }
-  if (is_wanted("ResNet-18")) compare<ResNet18<>>("ResNet-18, batch 16", 16, 4, options);
+  if (is_wanted("ResNet-18")) compare<ResNet18<>>("ResNet-18, batch 16", 16, 4, constants<ResNet18<>>());
   staleness(options);
   std::printf("}\n");
 }

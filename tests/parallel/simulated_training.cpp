@@ -60,6 +60,36 @@ TEST_CASE("a communication thread that sleeps has to wake", "[simulated_training
   CHECK(busy == Approx(simulate(training, 1).end(0, 0) + 1e-4).epsilon(1e-12));
 }
 
+TEST_CASE("messages that a core copies hold up what it computes", "[simulated_training]") {
+  // In a ring of two ranks each sends half of a bucket's numbers twice: two of them take 1 s each way.
+  SimulatedTraining training;
+  training.ranks = 2;
+  training.link = {.latency = 0, .bytes_per_second = 4};
+  training.by_ring = true;
+  training.exchange = SimulatedTraining::Exchange::buckets;
+  const auto end = [&](double pass, std::vector<double> ready, double share) {
+    training.pass = pass;
+    training.core_share = share;
+    training.buckets.clear();
+    for (const double seconds : ready) training.buckets.push_back({2, seconds, 0});
+    const SimulatedSteps steps = simulate(training, 1);
+    CHECK(steps.end(1, 0) == steps.end(0, 0));
+    return steps.end(0, 0);
+  };
+  const double each = end(0, {0}, 0);  // a bucket by itself
+  CHECK(each == Approx(2));
+  for (const double share : {0.0, 0.25, 1.0}) {
+    CAPTURE(share);
+    CHECK(end(20, {1, 10}, share) == Approx(20 + 2 * share * each));  // both beside the pass, which takes longer
+    CHECK(end(5, {5}, share) == Approx(5 + each));                    // behind it
+    CHECK(end(20, {5, 5}, share) == Approx(20 + 2 * share * each));   // one after the other
+  }
+  // The pass ends while messages are under way: its last half second goes at half the speed.
+  CHECK(end(5, {4.5}, 0.5) == Approx(6.5));
+  CHECK(end(5, {4.5, 5}, 0.5) == Approx(8.5));
+  CHECK(end(5, {4.5}, 1) == Approx(7));  // it stands still until they are there
+}
+
 TEST_CASE("ranks that are not equally quick wait for the slowest at every exchange", "[simulated_training]") {
   SimulatedTraining training = eight_buckets(4);
   training.slowness = [](int device, long step) { return device == 2 && step > 0 ? 2.0 : 1.0; };

@@ -244,6 +244,21 @@ TEST_CASE("what is hidden and what is exposed is the communication where workers
   }
 }
 
+TEST_CASE("what is sent takes the core that computes as long as it says", "[step_time]") {
+  using Sent = Rank<Distributed<Imagined>, Ring, BucketBytes<16384>>;
+  StepTimeOptions options = computing_for(8, 1.0);
+  const StepTime hidden = predict_step_time<Sent>(options);
+  options.core_share = 0.5;
+  const StepTime half = predict_step_time<Sent>(options);
+  options.core_share = 1;
+  const StepTime whole = predict_step_time<Sent>(options);
+  CHECK(whole.step - hidden.step == Approx(hidden.hidden - whole.hidden).epsilon(0.01));
+  CHECK(half.step - hidden.step == Approx((whole.step - hidden.step) / 2).epsilon(0.01));
+  // The number of samples is agreed upon meanwhile, around the ring and back.
+  CHECK(whole.hidden == Approx(2 * 7 * computing_for(8, 1.0).link.latency).epsilon(0.02));
+  CHECK(whole.communication == Approx(hidden.communication).epsilon(0.01));
+}
+
 TEST_CASE("replicas of one process share the update and read each other's gradients", "[step_time]") {
   StepTimeOptions options{.batch_of_worker = 2, .inside = {1e-6, 1e9}};
   options.machine.bytes_per_second = 1e9;
@@ -322,6 +337,8 @@ TEST_CASE("numbers of workers that the policies do not allow", "[step_time]") {
         "Reproducible: number of workers; expected 1, 2, 4 or 8, found 16");
   CHECK(message_of([] { predict_step_time<Rank<>>({.batch_of_worker = 0}); }) ==
         "predict_step_time: batch_of_worker; expected at least one, found 0");
+  CHECK(message_of([] { predict_step_time<Rank<>>({.core_share = 1.5}); }) ==
+        "predict_step_time: core_share; expected from 0 to 1, found 1.500000");
   CHECK(message_of([] {
           StepTimeOptions options;
           options.seconds_of_steps = [](int) { return std::vector<double>(3); };

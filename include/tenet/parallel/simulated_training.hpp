@@ -33,7 +33,8 @@ struct SimulatedTraining {
   double behind = 0;   ///< what comes when the gradients are there: the rest of the program, the update
   double meeting = 0;  ///< until replicas see that all of them have come, or ranks that `meet`
 
-  double waking = 0;  ///< until a communication thread that has nothing to do begins with what comes
+  double waking = 0;      ///< until a communication thread that has nothing to do begins with what comes
+  double core_share = 0;  ///< of the time in which messages of buckets are under way: what the pass loses by them
 
   Exchange exchange = Exchange::none;
   bool by_ring = false;        ///< else in the quickest way
@@ -106,6 +107,7 @@ class CollectiveSteps {
       : training_(training),
         times_(training.ranks, training.link),
         begins_(static_cast<std::size_t>(training.ranks)),
+        sent_(begins_.size()),
         free_(begins_.size()),
         late_(begins_.size()) {}
 
@@ -161,13 +163,19 @@ class CollectiveSteps {
         if (times_.clock(rank) < ready) times_.wait(rank, ready + training_.waking);
         times_.compute(rank, bucket.prepare * training_.factor(rank * training_.replicas, step));
         communicating_ += bucket.prepare;
+        sent_[static_cast<std::size_t>(rank)] = times_.clock(rank);
       }
       if (training_.scatters && !bucket.is_awaited)
         timed([&] { time_reduce_scatter(times_, bucket.floats); });
       else
         reduce(bucket.floats);
-      for (int rank = 0; bucket.is_awaited && rank < training_.ranks; ++rank)
-        late_[static_cast<std::size_t>(rank)] += std::max(0.0, times_.clock(rank) - all_have(rank, bucket.ready));
+      for (int rank = 0; rank < training_.ranks; ++rank) {
+        const std::size_t r = static_cast<std::size_t>(rank);
+        if (bucket.is_awaited)
+          late_[r] += std::max(0.0, times_.clock(rank) - all_have(rank, bucket.ready));
+        else
+          late_[r] += training_.core_share * (times_.clock(rank) - sent_[r]);  // behind the pass it does not matter
+      }
     }
     for (int rank = 0; rank < training_.ranks; ++rank) times_.wait(rank, all_have(rank, training_.pass));
     meet();
@@ -249,8 +257,9 @@ class CollectiveSteps {
     std::vector<double> at;
   };
   std::vector<Arrival> arrived_;
-  std::vector<double> begins_, free_;  // of each rank: when it begins a step, and when it has ended the one before
-  std::vector<double> late_;           // by what its pass has waited for
+  // Of each rank: when it begins a step, when it has begun to send a bucket, when it has ended the step before, and by
+  // how much its pass is late.
+  std::vector<double> begins_, sent_, free_, late_;
   double computing_ = 0, communicating_ = 0;
 };
 

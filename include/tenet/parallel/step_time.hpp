@@ -24,6 +24,9 @@ struct StepTimeOptions {
   Machine machine{};
   /// Seconds until a communication thread that has had nothing to do begins with a bucket: the operating system's.
   double waking = 0;
+  /// Of the time in which messages of a rank's buckets are under way: the share that its communication thread takes
+  /// from the thread that computes. 0: a network card moves them. 1: both threads have one core, which copies and adds.
+  double core_share = 0;
   /// Measured, of one worker by itself with `batch_of_worker` samples: the model's steps are stretched to take so long
   /// together. 0: nothing is known.
   double seconds_of_step = 0;
@@ -81,6 +84,8 @@ class StepTimePrediction {
       fail("predict_step_time", "workers",
            (has_ranks ? "a multiple of " : "") + std::to_string(replicas) + ", as the strategy says",
            std::to_string(options_.workers));
+    if (!(options_.core_share >= 0 && options_.core_share <= 1))
+      fail("predict_step_time", "core_share", "from 0 to 1", std::to_string(options_.core_share));
     ranks_ = options_.workers / replicas;
     if (Shards::in_all > 0 && Shards::in_all % options_.workers != 0)
       fail("Reproducible", "number of workers", "1, 2, 4 or 8", options_.workers);
@@ -183,6 +188,7 @@ class StepTimePrediction {
     training.replicas = replicas;
     training.link = options_.link;
     training.waking = options_.waking;
+    training.core_share = options_.core_share;
     training.slowness = options_.slowness;
     training.parameter_floats = Program::slots.parameter_floats;
     training.before = (pieces - 1) * (pass + rest + add * floats);
