@@ -77,9 +77,8 @@ inline void run_relayout_in_lanes(Workers& workers, const Relayout& relayout, in
 inline void run_relayout(Workers& workers, const Relayout& relayout, int batch, const float* from, float* to) {
   if (lies_in_lanes(batch)) return run_relayout_in_lanes(workers, relayout, batch, from, to);
   const Planes planes = relayout.planes;
-  const bool from_channels = relayout.from == Layout::channels_last || planes.positions == 1;
-  const long rows = from_channels ? planes.positions : planes.channels;
-  const long columns = from_channels ? planes.channels : planes.positions;
+  const bool positions_are_rows = relayout.from == Layout::channels_last || planes.positions == 1;
+  const long rows = positions_are_rows ? planes.positions : planes.channels, columns = relayout.size() / rows;
   for (int sample = 0; sample < batch; ++sample, from += relayout.size(), to += relayout.size())
     detail::transpose_vectors(from, columns, rows, columns, to, rows);
 }
