@@ -165,6 +165,7 @@ void staleness(StepTimeOptions options) {
     using Predicted = Trainer<Small, CrossEntropy, Sgd, Features<32>, Cpu<0, 1>, Distributed<Imagined>,
                               ParameterServer<Sharded, Consistency>>;
     options.workers = 4;
+    options.core_share = 0;  // they sleep instead of computing
     options.batch_of_worker = 4;
     options.seconds_of_steps = [](int) {  // slept, before the first one
       std::vector<double> steps = seconds_of_steps<typename Predicted::Training>(Machine{}, 4);

@@ -155,34 +155,44 @@ TEST_CASE("one replica updates rows of sparse tables as one device with small ba
 TEST_CASE("replicas train sparse tables as well as one device does", "[hogwild]") {
   constexpr int count = 4096;
   const Texts train(count, 100, 200), test(count, 101, 200);
-  const auto check = [&]<class Net>(std::type_identity<Net>, PlainSgd sgd, int epochs, auto agrees) {
-    const auto loss_of = [&](auto trainer, int batch) {
+  const auto check = [&]<class Net>(std::type_identity<Net>, PlainSgd sgd, int epochs) {
+    // `kept`: how much of each update of what is no table one device keeps.
+    const auto loss_of = [&](auto trainer, int batch, float kept = 1) {
+      constexpr long dense = decltype(trainer)::Training::slots.dense_floats;
+      float* const parameters = trainer.weights().parameters();
       for (int epoch = 0; epoch < epochs; ++epoch)
-        for (int first = 0; first < count; first += batch)
+        for (int first = 0; first < count; first += batch) {
+          const std::vector<float> before(parameters, parameters + dense);
           trainer.step(train.words.data() + 10 * first, train.classes.data() + first, batch);
+          for (long i = 0; kept < 1 && i < dense; ++i) {
+            const float old = before[static_cast<std::size_t>(i)];
+            parameters[i] = old + kept * (parameters[i] - old);
+          }
+        }
       trainer.optimizer().learning_rate = 0;  // what it would find now
       return trainer.step(test.words.data(), test.classes.data(), count).loss;
     };
     using One = Trainer<Net, CrossEntropy, PlainSgd, Tokens<10>, Cpu<0, 1>>;
     const float serial = loss_of(One{sgd, 3}, 4);
     CHECK(serial < 0.3f * loss_of(One{{0.0f}, 3}, count));
+    // A layer's weights are written by all replicas: of updates that meet one stays, and a replica that is stopped
+    // while it writes takes back what came meanwhile. Then the layer learns more slowly than the table below it, which
+    // changes what is found. Tables lose next to nothing.
+    const float one_of_four_stays = loss_of(One{sgd, 3}, 4, 0.25f);
     const auto check_wild = [&]<int replicas>(std::integral_constant<int, replicas>) {
       using Wild = Trainer<Net, CrossEntropy, PlainSgd, Tokens<10>, Cpu<0, 1>, DataParallel<replicas>, Hogwild<4>>;
-      CAPTURE(replicas, serial);
       const float found = loss_of(Wild{sgd, 3}, 1024);
-      CHECK(agrees(found, serial));
+      CAPTURE(replicas, serial, one_of_four_stays);
+      CHECK(found > 0.98f * std::min(serial, one_of_four_stays));
+      CHECK(found < 1.02f * std::max(serial, one_of_four_stays));
     };
     check_wild(std::integral_constant<int, 2>{});
     check_wild(std::integral_constant<int, 4>{});
   };
   // The loss of other texts is least after so many epochs, and flat: with a third fewer updates it is 0.5 % more, with
-  // half of them 5 %.
-  check(std::type_identity<Scores>{}, PlainSgd{.learning_rate = 8.0f}, 14,
-        [](float found, float serial) { return found == Approx(serial).epsilon(0.02); });
-  // A layer's weights, which all replicas write, lose up to half of the updates of replicas that happen to run in step.
-  // The layer then learns more slowly than the table below it, and finds as much as six percent less.
-  check(std::type_identity<Bag<Sparse>>{}, PlainSgd{.learning_rate = 0.25f}, 9,
-        [](float found, float serial) { return found < 1.02f * serial && found > 0.9f * serial; });
+  // half of them 5 %. A table alone has no weights that all replicas write.
+  check(std::type_identity<Scores>{}, PlainSgd{.learning_rate = 8.0f}, 14);
+  check(std::type_identity<Bag<Sparse>>{}, PlainSgd{.learning_rate = 0.25f}, 9);
 }
 
 namespace {

@@ -340,6 +340,11 @@ TEST_CASE("numbers of workers that the policies do not allow", "[step_time]") {
   CHECK(message_of([] { predict_step_time<Rank<>>({.core_share = 1.5}); }) ==
         "predict_step_time: core_share; expected from 0 to 1, found 1.500000");
   CHECK(message_of([] {
+          predict_step_time<Rank<Distributed<Imagined>, ParameterServer<Sharded>>>({.workers = 2, .core_share = 0.5});
+        }) ==
+        "predict_step_time: core_share; expected 0 with a parameter server, whose model does not know it, found "
+        "0.500000");
+  CHECK(message_of([] {
           StepTimeOptions options;
           options.seconds_of_steps = [](int) { return std::vector<double>(3); };
           predict_step_time<Rank<>>(options);

@@ -25,7 +25,8 @@ struct RegionCall {
   constexpr long elements(long batch) const { return size() * (in_groups ? whole_groups(batch) : batched ? batch : 1); }
   /// Elements of one sample, if batched.
   constexpr long size() const { return in_groups ? total / sample_lanes : total; }
-  /// For how many samples side by side lengths within a group are said of which, in this batch, there is one.
+  /// Lengths within a group are those of `sample_lanes` samples side by side: by how much they are too long for a batch
+  /// whose samples lie one by one.
   constexpr long lanes_too_many(long batch) const { return in_groups && !lies_in_lanes(batch) ? sample_lanes : 1; }
 };
 

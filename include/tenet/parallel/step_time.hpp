@@ -26,6 +26,7 @@ struct StepTimeOptions {
   double waking = 0;
   /// Of the time in which messages of a rank's buckets are under way: the share that its communication thread takes
   /// from the thread that computes. 0: a network card moves them. 1: both threads have one core, which copies and adds.
+  /// Of collectives: parameter servers take 0.
   double core_share = 0;
   /// Measured, of one worker by itself with `batch_of_worker` samples: the model's steps are stretched to take so long
   /// together. 0: nothing is known.
@@ -86,6 +87,9 @@ class StepTimePrediction {
            std::to_string(options_.workers));
     if (!(options_.core_share >= 0 && options_.core_share <= 1))
       fail("predict_step_time", "core_share", "from 0 to 1", std::to_string(options_.core_share));
+    if (serves_ranks && options_.core_share > 0)
+      fail("predict_step_time", "core_share", "0 with a parameter server, whose model does not know it",
+           std::to_string(options_.core_share));
     ranks_ = options_.workers / replicas;
     if (Shards::in_all > 0 && Shards::in_all % options_.workers != 0)
       fail("Reproducible", "number of workers", "1, 2, 4 or 8", options_.workers);

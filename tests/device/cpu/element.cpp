@@ -108,6 +108,7 @@ TEST_CASE("rows of few vectors are summed in registers on the CPU", "[cpu][eleme
   check_ranges<CpuKernels, FourRows<8>>(1);
   check_ranges<CpuKernels, FourRows<4, Batched<4, 1>>>(1);
   check_ranges<CpuKernels, FourRows<3>>(1);
+  check_ranges<CpuKernels, FourRows<2>>(1);  // four vectors are two rows
   for (const long batch : {1L, 3L, 200L}) {
     check_sum<CpuKernels, FourRows<4>, Fixed<4 * vector_width>>(pool(2), batch);
     check_sum<CpuKernels, FourRows<8>, Fixed<8 * vector_width>>(pool(2), batch);
