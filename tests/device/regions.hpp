@@ -123,8 +123,9 @@ void check_ranges(long batch) {
   const Numbers<Case> numbers(batch);
   const long n = numbers.total;
   CAPTURE(batch, n);
-  const long ranges[][4] = {{0, n, 0, 1},         {n / 3, n, 0, 1},         {1, n - 1, 0, 1},    {n / 2, n / 2, 0, 1},
-                            {0, n / 4, n / 4, 4}, {n / 7, n / 5, n / 3, 2}, {0, n / 2, n / 4, 2}};
+  const long ranges[][4] = {{0, n, 0, 1},         {n / 3, n, 0, 1},        {1, n - 1, 0, 1},
+                            {n / 2, n / 2, 0, 1}, {0, n / 4, n / 4, 4},    {n / 7, n / 5, n / 3, 2},
+                            {0, n / 2, n / 4, 2}, {0, n / 8, 3 * n / 8, 2}};
   for (const auto& [first, last, stride, repeat] : ranges) {
     if (last < first) continue;
     CAPTURE(first, last, stride, repeat);

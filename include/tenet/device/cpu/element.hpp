@@ -215,7 +215,7 @@ void element_range(const ElementArguments& arguments, long first, long last, lon
   const long first_block = begin_of_block(first);
   const bool whole_blocks_apart = stride % block == 0;
   if constexpr (role == Role::sum_rows)
-    if (periodic && stride == block && last <= first_block + block) {
+    if (periodic && whole_blocks_apart && last <= first_block + block) {
       if (last - first == 4 * vector_width)
         return sum_columns<4, wiring, functions...>(arguments, first, stride, repeat, accumulator);
       if (last - first == 8 * vector_width)
