@@ -49,36 +49,58 @@ def faster(times: float, peers: str = "", label: str = "") -> Bar:
 
 ONNX = ("LeNet", "MLP 784-256-10", "MLP 32-64-64-10", "ResNet-18")
 DLIB = ("LeNet", "MLP 784-256-10", "ResNet-18")
+NOT_BY_DLIB = (("ResNet-18", "train", 1), ("ResNet-18", "train", 128), ("ResNet-18", "infer", 128))  # seconds a call
 SERVING = [faster(4, "ONNX", "over ONNX Runtime"), faster(15, "PyTorch", "over PyTorch")]
 ACTIVATIONS = 32 * 64 * 28 * 28 * 4.0  # bytes of one value of the batch norms
 UPDATE = 4096 * 1024 * 4.0  # bytes of the layer's weights
 WORKS = [
     *(Work("ResNet-18", "train", 32, threads, [faster(1.5)]) for threads in (1, 2)),
     *(Work("ResNet-18", "train", 32, threads, [faster(1.2)], precision="bf16") for threads in (1, 2)),
-    Work("ResNet-18", "infer", 1, 1, [faster(1.8)], tail=True),
-    Work("ResNet-18", "infer", 32, 1, [faster(1.8)]),
-    Work("ResNet-18", "infer", 32, 1, precision="bf16"),
     Work("ResNet-18", "train", 1),
+    Work("ResNet-18", "train", 1, precision="bf16"),
+    Work("ResNet-18", "train", 128),
+    Work("ResNet-18", "train", 128, precision="bf16"),
+    Work("ResNet-18", "infer", 1, 1, [faster(1.8)], tail=True),
+    Work("ResNet-18", "infer", 1, precision="bf16"),
+    Work("ResNet-18", "infer", 32, 1, [faster(1.8)]),
+    Work("ResNet-18", "infer", 32, precision="bf16"),
+    Work("ResNet-18", "infer", 128),
+    Work("ResNet-18", "infer", 128, precision="bf16"),
     Work("LeNet", "train", 256, 1, [faster(2.5)]),
     Work("LeNet", "train", 256, 2, [faster(3)]),
-    Work("LeNet", "train", 256, 1, precision="bf16"),
+    Work("LeNet", "train", 256, precision="bf16"),
     Work("LeNet", "train", 32),
+    Work("LeNet", "train", 32, precision="bf16"),
     Work("LeNet", "train", 1),
+    Work("LeNet", "train", 1, precision="bf16"),
     Work("LeNet", "infer", 1, 1, SERVING, tail=True),
+    Work("LeNet", "infer", 1, precision="bf16"),
+    Work("LeNet", "infer", 32),
+    Work("LeNet", "infer", 32, precision="bf16"),
     Work("LeNet", "infer", 256),
+    Work("LeNet", "infer", 256, precision="bf16"),
     Work("MLP 784-256-10", "train", 256, 1, [faster(1.1), faster(1.25, "PyTorch", "over PyTorch")], percent=85),
     Work("MLP 784-256-10", "train", 256, 2, [faster(1.1), faster(1.25, "PyTorch", "over PyTorch")]),
-    Work("MLP 784-256-10", "train", 256, 1, precision="bf16"),
+    Work("MLP 784-256-10", "train", 256, precision="bf16"),
     Work("MLP 784-256-10", "train", 32),
+    Work("MLP 784-256-10", "train", 32, precision="bf16"),
     Work("MLP 784-256-10", "train", 1),
+    Work("MLP 784-256-10", "train", 1, precision="bf16"),
     Work("MLP 784-256-10", "infer", 1, 1, SERVING, tail=True),
+    Work("MLP 784-256-10", "infer", 1, precision="bf16"),
+    Work("MLP 784-256-10", "infer", 32),
+    Work("MLP 784-256-10", "infer", 32, precision="bf16"),
     Work("MLP 784-256-10", "infer", 256),
+    Work("MLP 784-256-10", "infer", 256, precision="bf16"),
     Work("MLP 32-64-64-10", "infer", 1, 1, [faster(1.6)], most=0.15e-6, tail=True),
+    Work("MLP 32-64-64-10", "infer", 1, precision="bf16"),
     Work("MLP 32-64-64-10", "train", 1, most=0.6e-6),
+    Work("MLP 32-64-64-10", "train", 1, precision="bf16"),
     Work("GPT", "train", 16, 1, [faster(1.3)]),
     Work("GPT", "train", 16, 2),
-    Work("GPT", "train", 16, 1, precision="bf16"),
+    Work("GPT", "train", 16, precision="bf16"),
     Work("GPT", "infer", 16),
+    Work("GPT", "infer", 16, precision="bf16"),
     # Floors: both inputs twice forward (statistics, then values; the last result is never needed), once backward.
     Work("two batch norms with ReLU", "train", 32, bytes=8 * ACTIVATIONS),
     Work("softmax of 1000", "infer", 1024, bytes=2 * 1024 * 1000 * 4),
@@ -101,7 +123,7 @@ def peers_of(bench: CpuBench, work: Work) -> list[Competitor]:
         return found
     if work.network in ONNX and work.kind == "infer":
         found.append(onnx(bench, work))
-    if work.network in DLIB and (work.network, work.kind, work.batch) != ("ResNet-18", "train", 1):
+    if work.network in DLIB and (work.network, work.kind, work.batch) not in NOT_BY_DLIB:
         dlib = Server(bench.compiled("dlib_peer.cpp", "-ldlib", "-lopenblas"), *arguments, threads=work.threads)
         found.append(Competitor(dlib, "dlib", "dlib"))
     if work.network == "MLP 32-64-64-10":

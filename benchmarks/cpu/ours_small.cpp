@@ -5,4 +5,4 @@ using namespace tenet;
 
 struct Small : Sequential<Linear<32, 64>, ReLU, Linear<64, 64>, ReLU, Linear<64, 10>> {};
 
-int main(int argc, char** argv) { return serve_network<Small, Features<32>>({argc, argv}); }
+int main(int argc, char** argv) { return serve_precisions<Small, Features<32>>(argc, argv); }

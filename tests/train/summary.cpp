@@ -146,3 +146,14 @@ TEST_CASE("numbers in summaries", "[summary]") {
   CHECK(detail::megabytes(1'000'000) == "4.00 MB");
   CHECK(detail::padded("a·b", 5) == "a·b    ");  // three columns in four bytes, and two blanks behind the five
 }
+
+TEST_CASE("the summary says what memory workers need besides the plan's", "[summary]") {
+  const auto of = []<class Device>() {
+    const Trainer<LeNet, CrossEntropy, Sgd, Pixels, Device> trainer;
+    return detail::plan_text<typename decltype(trainer)::Training>("step");
+  };
+  const long scratch = Trainer<LeNet, CrossEntropy, Sgd, Pixels, Cpu<0, 1>>::Training::lowered.scratch;
+  CHECK(scratch > 0);
+  CHECK(contains(of.template operator()<Cpu<0, 1>>(), ", " + detail::megabytes(scratch) + " of scratch a thread\n"));
+  CHECK(!contains(of.template operator()<Reference>(), "scratch"));
+}

@@ -89,6 +89,12 @@ inline Vector load_pairs(const bfloat16* a, const bfloat16* b) {
   return (Vector)(detail::widened(low) | detail::widened(high) << 16);
 }
 
+/// The numbers in the lower halves of pairs, and those in the upper ones.
+[[gnu::always_inline]] inline Vector lower_of_pairs(Vector pairs) { return (Vector)((detail::Words)pairs << 16); }
+[[gnu::always_inline]] inline Vector upper_of_pairs(Vector pairs) {
+  return (Vector)((detail::Words)pairs & 0xffff0000u);
+}
+
 /// sum[i] + a[2i] b[2i] + a[2i + 1] b[2i + 1] of pairs, in `float`; in which order the additions are rounded, and
 /// whether numbers below 2^-126 count, is the processor's.
 [[gnu::always_inline]] inline Vector add_products(Vector sum, Vector a, Vector b) {
@@ -96,9 +102,7 @@ inline Vector load_pairs(const bfloat16* a, const bfloat16* b) {
   asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
   return sum;
 #else
-  const auto low = [](Vector x) { return (Vector)((detail::Words)x << 16); };
-  const auto high = [](Vector x) { return (Vector)((detail::Words)x & 0xffff0000u); };
-  return sum + high(a) * high(b) + low(a) * low(b);
+  return sum + upper_of_pairs(a) * upper_of_pairs(b) + lower_of_pairs(a) * lower_of_pairs(b);
 #endif
 }
 

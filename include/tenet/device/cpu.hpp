@@ -22,7 +22,7 @@
 
 namespace tenet {
 
-template <class OfAnyBatch>
+template <class OfAnyBatch, DType factors = DType::float32>
 struct CpuOneSample;
 struct CpuDirect;
 
@@ -49,17 +49,21 @@ struct CpuDirect : CpuKernels {
   using OneSample = CpuOneSample<CpuDirect>;
 };
 
-/// The same kernels for a batch that is the constant 1, so that the geometry of every kernel is one, too.
-template <class OfAnyBatch>
+/// The same kernels for a batch that is the constant 1, so that the geometry of every kernel is one, too. Values are
+/// floats; matrices that are prepared for inference may be of other numbers.
+template <class OfAnyBatch, DType factors>
 struct CpuOneSample : OfAnyBatch {
   static constexpr bool turns_images = false;
+  using PreparedFactor = std::conditional_t<factors == DType::bfloat16, bfloat16, float>;
+  template <DType dtype>
+  using WithFactors = CpuOneSample<OfAnyBatch, multiplies_bfloat16 ? dtype : DType::float32>;
   struct Arguments : KernelArguments {
     static constexpr int batch = 1;
   };
   using Kernel = void (*)(typename OfAnyBatch::Executor&, const Arguments&);
 
   static constexpr long prepared_factor_floats(long columns, long inner) {
-    return cpu::prepared_factor_floats(columns, inner);
+    return cpu::prepared_factor_floats<PreparedFactor>(columns, inner);
   }
   template <Role role, Wiring wiring, KnownRegion region, auto... functions>
   [[gnu::always_inline]] static inline void run_region(const float* const* inputs, float* const* outputs) {

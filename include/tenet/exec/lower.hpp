@@ -287,7 +287,7 @@ struct LoweringPass {
     const TensorInfo* const type = g.nodes[node.operands[j]].type;
     const KernelNumbers& numbers = node.operation->numbers;
     for (int k = 0; k < plan.conversion_count && node.operation->kind == Kind::kernel; ++k)
-      if (plan.conversions[k].serves(step_number, value, type, numbers.operands, numbers.layout(*type)))
+      if (plan.conversions[k].serves(step_number, value, type, numbers.operand(j), numbers.layout(*type)))
         return plan.conversions[k].place;
     return plan.place[value];
   }

@@ -282,8 +282,10 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     plan.conversions[plan.conversion_count++] = {
         step, value, type, place, layout, use, graph.nodes[value].operation == nullptr};
   };
-  const auto convert_operand = [&](int node, const KernelNumbers& numbers, int step) {
-    convert(node, numbers.operands, numbers.layout(*graph.nodes[node].type), step, ConversionUse::operand);
+  const auto convert_operand = [&](const auto& node, int j, int step) {
+    const KernelNumbers& numbers = node.operation->numbers;
+    const int operand = node.operands[j];
+    convert(operand, numbers.operand(j), numbers.layout(*graph.nodes[operand].type), step, ConversionUse::operand);
   };
   // What the region of `root` reads.
   const auto convert_read = [&](int root, int step) {
@@ -300,8 +302,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     const auto& node = graph.nodes[order.head[s]];
     for (int j = 0; node.operation->kind == Kind::kernel && j < node.operand_count; ++j) {
       const auto& leaf = graph.nodes[fusion.value[node.operands[j]]];
-      if (leaf.operation == nullptr && leaf.source != Source::input)
-        convert_operand(node.operands[j], node.operation->numbers, s);
+      if (leaf.operation == nullptr && leaf.source != Source::input) convert_operand(node, j, s);
     }
   }
   for (int k = 0; k < plan.conversion_count; ++k) plan.conversions[k].prepared = true;
@@ -338,7 +339,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       const auto& node = graph.nodes[head];
       if (converts && node.operation->kind == Kind::kernel) {  // loops and sums read narrow values as they are
         const KernelNumbers numbers = node.operation->numbers;
-        for (int j = 0; j < node.operand_count; ++j) convert_operand(node.operands[j], numbers, s);
+        for (int j = 0; j < node.operand_count; ++j) convert_operand(node, j, s);
         convert(head, numbers.result, numbers.layout(*node.type), s, ConversionUse::result);
       }
       if (converts && node.operation->kind == Kind::reduction) convert_read(head, s);

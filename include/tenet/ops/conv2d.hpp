@@ -143,58 +143,79 @@ struct Conv2dWeightGradient : ConvolutionOperation {
   }
 };
 
-/// Floats of the form in which a device wants the weights of a convolution that is run again and again; 0: as they are.
+/// Whether a device prepares the weights of a convolution that is run again and again as bfloat16: in mixed precision,
+/// where it multiplies such.
+template <class Device, Conv2dGeometry g>
+inline constexpr bool prepares_bfloat16 =
+    in_mixed_precision<typename Device::Arguments> &&
+    requires(const typename Device::Executor* executor) { prepared_conv2d_weight(executor, Known<g>{}, bfloat16{}); };
+template <class Device, Conv2dGeometry g>
+using PreparedNumber = std::conditional_t<prepares_bfloat16<Device, g>, bfloat16, float>;
+
+/// Floats of the form in which it wants them; 0: as they are.
 template <class Context, Conv2dGeometry g>
 constexpr long prepared_weight_floats() {
   if constexpr (!Context::differentiable && !Context::holds_values) {
     using Executor = typename Context::Device::Executor;
-    if constexpr (requires(const Executor* executor) { prepared_conv2d_weight(executor, Known<g>{}); })
-      return prepared_conv2d_weight(static_cast<const Executor*>(nullptr), Known<g>{});
+    if constexpr (requires(const Executor* executor) { prepared_conv2d_weight(executor, Known<g>{}, 0.0f); })
+      return prepared_conv2d_weight(static_cast<const Executor*>(nullptr), Known<g>{},
+                                    PreparedNumber<typename Context::Device, g>{});
   }
   return 0;
 }
 
 /// The weights in the device's form: a step that a program for inference runs once.
-template <Conv2dGeometry g, int Floats>
+template <Conv2dGeometry g, class Number, int Floats>
 struct PrepareConv2dWeight : KernelOperation {
   static constexpr const char* name = "prepare_conv2d_weight";
   static constexpr auto result(auto) { return Fixed<Floats>{}; }
   static void run(auto& executor, const auto& arguments, auto) {
-    run_prepare_conv2d_weight(executor, Known<g>{}, arguments.template operand<float>(0),
+    run_prepare_conv2d_weight(executor, Known<g>{}, Number{}, arguments.template operand<float>(0),
                               arguments.template result<float>());
   }
 };
 
-/// Of input, weight, and the latter prepared.
-template <Conv2dGeometry g>
+/// Of input, weight, and the latter prepared as numbers of type Number.
+template <Conv2dGeometry g, class Number>
 struct PreparedConv2d : KernelOperation {
   static constexpr const char* name = "conv2d";
   static constexpr bool carries_epilogue = true;
   static constexpr auto result(auto, auto, auto) { return Batched<g.out_channels, g.out_height(), g.out_width()>{}; }
   static constexpr Cost flops(auto, auto, auto, auto) { return conv2d_flops(g); }
   static constexpr long scratch(const auto* executor, auto, auto, auto) {
-    return scratch_prepared_conv2d(executor, Known<g>{});
+    return scratch_prepared_conv2d(executor, Known<g>{}, Number{});
   }
   template <class Executor, class Arguments>
   static constexpr KernelNumbers numbers(auto...) {
-    constexpr bool turned = requires(Executor& executor, const float* operand, float* result) {
-      run_prepared_conv2d(executor, ImagesChannelsLast{}, Known<g>{}, 1, operand, operand, operand, result);
-    };
-    return {DType::float32, DType::float32, turned && may_turn<Arguments> ? Turned::images : Turned::nothing};
+    if constexpr (!may_turn<Arguments>)
+      return {};
+    else if constexpr (serves<Executor, Number>)
+      return {dtype_in_memory<Number>, DType::float32, Turned::images, 1};  // of the operands the image
+    else
+      return {DType::float32, DType::float32, serves<Executor, float> ? Turned::images : Turned::nothing};
   }
   template <class Arguments, class Executor>
   static long workspace(const Executor* executor, long batch, auto, auto, auto) {
     return in_order<numbers<Executor, Arguments>().turned>(
-        [&](auto... order) { return workspace_prepared_conv2d(executor, order..., Known<g>{}, batch); });
+        [&](auto... order) { return workspace_prepared_conv2d(executor, order..., Known<g>{}, Number{}, batch); });
   }
   template <class Executor, class Arguments>
   static void run(Executor& executor, const Arguments& arguments, auto, auto, auto) {
-    in_order<numbers<Executor, Arguments>().turned>([&](auto... order) {
-      run_prepared_conv2d(executor, order..., Known<g>{}, arguments.batch, arguments.template operand<float>(0),
-                          arguments.template operand<float>(1), arguments.template operand<float>(2),
-                          arguments.template result<float>(), arguments.epilogue);
+    constexpr KernelNumbers numbers = PreparedConv2d::numbers<Executor, Arguments>();
+    in_order<numbers.turned>([&](auto... order) {
+      run_prepared_conv2d(executor, order..., Known<g>{}, Number{}, arguments.batch,
+                          arguments.template operand<NumberOf<numbers.operands>>(0),
+                          arguments.template operand<float>(2), arguments.template result<float>(), arguments.epilogue);
     });
   }
+
+ private:
+  /// Whether images with their channels last may be such numbers.
+  template <class Executor, class Image>
+  static constexpr bool serves =
+      requires(Executor& executor, const Image* image, const float* prepared, float* result) {
+        run_prepared_conv2d(executor, ImagesChannelsLast{}, Known<g>{}, Number{}, 1, image, prepared, result);
+      };
 };
 
 template <int Stride, int Padding>
@@ -266,9 +287,10 @@ constexpr auto conv2d(Symbol<Context, Input> input, Symbol<Context, Weight> weig
   static_assert(Input::info.extents[0] == Weight::info.extents[1], "conv2d: input and weight differ in channels");
   constexpr Conv2dGeometry g = ops::conv2d_geometry<Stride, Padding>(Input::info, Weight::info);
   constexpr long prepared = ops::prepared_weight_floats<Context, g>();
+  using Number = ops::PreparedNumber<typename Context::Device, g>;
   if constexpr (prepared > 0)
-    return apply<ops::PreparedConv2d<g>>(input, weight,
-                                         apply<ops::PrepareConv2dWeight<g, static_cast<int>(prepared)>>(weight));
+    return apply<ops::PreparedConv2d<g, Number>>(
+        input, weight, apply<ops::PrepareConv2dWeight<g, Number, static_cast<int>(prepared)>>(weight));
   else
     return apply<ops::Conv2d<Stride, Padding>>(input, weight);
 }

@@ -117,26 +117,30 @@ constexpr long prepared_factor_floats([[maybe_unused]] const MatmulShape& shape)
     return 0;
 }
 
+/// What the device prepares it as.
+template <class Context>
+using PreparedFactor = typename Context::Device::PreparedFactor;
+
 /// The matrix in the device's form: a step that a program for inference runs once.
-template <int Floats>
+template <class Number, int Floats>
 struct PrepareFactor : KernelOperation {
   static constexpr const char* name = "prepare_factor";
   static constexpr Fixed<Floats> result(auto) { return {}; }
   template <class Factor>
   static void run(auto& executor, const auto& arguments, Factor) {
-    run_prepare_factor(executor, rows_of(Factor::info), columns_of(Factor::info), arguments.template operand<float>(0),
-                       arguments.template result<float>());
+    run_prepare_factor(executor, Number{}, rows_of(Factor::info), columns_of(Factor::info),
+                       arguments.template operand<float>(0), arguments.template result<float>());
   }
 };
 
 /// A row times the transpose of a prepared matrix.
-template <class Result, int Inner>
+template <class Number, class Result, int Inner>
 struct PreparedMatmul : KernelOperation {
   static constexpr const char* name = "matmul";
   static constexpr Result result(auto, auto) { return {}; }
   static constexpr Cost flops(auto, auto, auto) { return {2 * Result::size * Inner, 0}; }
   static void run(auto& executor, const auto& arguments, auto, auto) {
-    run_prepared_matmul(executor, Known<static_cast<int>(Result::size)>{}, Known<Inner>{},
+    run_prepared_matmul(executor, Number{}, Known<static_cast<int>(Result::size)>{}, Known<Inner>{},
                         arguments.template operand<float>(0), arguments.template operand<float>(1),
                         arguments.template result<float>());
   }
@@ -256,8 +260,9 @@ constexpr auto matmul(Symbol<Context, A> lhs, Symbol<Context, B> rhs) {
   } else if constexpr (shared && TransposeRhs && ops::prepared_factor_floats<Context>(shape) > 0) {
     using Result = TypeOf<ops::matmul_result(A::info, shape, shared)>;
     constexpr auto floats = static_cast<int>(ops::prepared_factor_floats<Context>(shape));
-    return apply<ops::PreparedMatmul<Result, static_cast<int>(shape.inner)>>(lhs,
-                                                                             apply<ops::PrepareFactor<floats>>(rhs));
+    using Number = ops::PreparedFactor<Context>;
+    return apply<ops::PreparedMatmul<Number, Result, static_cast<int>(shape.inner)>>(
+        lhs, apply<ops::PrepareFactor<Number, floats>>(rhs));
   } else {
     return apply<ops::Matmul<TransposeLhs, TransposeRhs>>(lhs, rhs);
   }

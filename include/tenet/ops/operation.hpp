@@ -68,11 +68,17 @@ struct KernelOperation {
 /// What a kernel reads and writes with channels last, or (samples) what has a batch with samples last.
 enum class Turned : unsigned char { nothing, images, images_and_weights, samples };
 
+/// Most operands of one operation.
+inline constexpr int max_operands = 4;
+
 /// The numbers that a kernel reads as its floating-point operands, and those that it writes; and what it wants in
 /// another order. Lowering copies what lies in memory in another form.
 struct KernelNumbers {
   DType operands = DType::float32, result = DType::float32;
   Turned turned = Turned::nothing;
+  int told = max_operands;  ///< how many operands are `operands`; those behind are floats
+
+  constexpr DType operand(int j) const { return j < told ? operands : DType::float32; }
 
   /// How what has the type lies.
   constexpr Layout layout(const TensorInfo& type) const {
@@ -145,9 +151,6 @@ constexpr auto gradients(Functions... functions) {
 /// In the place of a lambda in `gradients`: nothing flows to this operand.
 struct NoGradient {};
 inline constexpr NoGradient no_gradient{};
-
-/// Most operands of one operation.
-inline constexpr int max_operands = 4;
 
 /// What is known of an operation on operands of given types; one constant a distinct combination.
 template <class Context>

@@ -28,8 +28,9 @@ struct Float32 {
   using KernelsOf = Kernels;
 };
 
-/// Mixed precision: activations and their gradients are kept as `bfloat16`, in half the memory. What is computed is
-/// computed as `float`; parameters, their gradients, optimizer states, statistics and losses stay `float`.
+/// Mixed precision: activations and their gradients are kept as `bfloat16`, in half the memory, and multiplied so where
+/// the device does; what is added up is added as `float`. Parameters, their gradients, optimizer states, statistics and
+/// losses stay `float`.
 struct BFloat16 {
   template <class Kernels>
   using KernelsOf = WithActivations<Kernels, DType::bfloat16>;

@@ -105,6 +105,7 @@ std::string plan_text(const char* name) {
   };
   add(narrow, " values as bfloat16");
   add(P::graph.count - P::traced_graph.count, " operations computed again");
+  if (P::lowered.scratch > 0) more += ", " + megabytes(P::lowered.scratch) + " of scratch a thread";
   char text[512];
   std::snprintf(text, sizeof text,
                 "%s: %d operations in %d steps, %d distinct fused loops; %s FLOPs a sample\n"

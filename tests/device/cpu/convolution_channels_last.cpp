@@ -69,8 +69,8 @@ void check_prepared() {
     CAPTURE(g.channels, g.height, g.out_channels, g.kernel_height, g.stride, batch);
     const auto x = random_floats(batch * g.input_size(), 1), w = random_floats(g.weight_size(), 2);
     const auto turned_x = image_order::channels_last(x, g.channels, long{1} * g.height * g.width);
-    std::vector<float> prepared(static_cast<std::size_t>(prepared_conv2d_weight(&pool(1), Known<g>{})));
-    run_prepare_conv2d_weight(pool(1), Known<g>{}, w.data(), prepared.data());
+    std::vector<float> prepared(static_cast<std::size_t>(prepared_conv2d_weight(&pool(1), Known<g>{}, 0.0f)));
+    run_prepare_conv2d_weight(pool(1), Known<g>{}, 0.0f, w.data(), prepared.data());
     const double error = convolutions::relative_error(
         batch * g.result_size(),
         [&](auto& executor, float* to) {
@@ -84,8 +84,8 @@ void check_prepared() {
                                    for (long i = first; i < last; ++i) all[i] += 1;
                                  },
                                  lying.data()};
-          run_prepared_conv2d(workers, ImagesChannelsLast{}, Known<g>{}, batch, turned_x.data(), nullptr,
-                              prepared.data(), lying.data(), add_one);
+          run_prepared_conv2d(workers, ImagesChannelsLast{}, Known<g>{}, 0.0f, batch, turned_x.data(), prepared.data(),
+                              lying.data(), add_one);
           const auto standard = image_order::channels_first(lying.data(), batch, g.out_channels, g.positions());
           std::copy(standard.begin(), standard.end(), to);
         });

@@ -23,17 +23,23 @@ void check_known() {
   for (std::size_t i = expected.size(); i < found.size(); ++i) CHECK(found[i] == 7.0f);
 }
 
-/// A row times the transpose of a prepared matrix, the memory of which held something else before.
-template <int columns, int inner>
-void check_prepared() {
-  const auto row = random_floats(inner, 1), matrix = random_floats(columns * inner, 2);
+/// A row times the transpose of a prepared matrix, the memory of which held something else before. Numbers are `above`
+/// times what they are rounded to.
+template <int columns, int inner, class Number = float>
+void check_prepared(float above = 1) {
+  auto row = random_floats(inner, 1), matrix = random_floats(columns * inner, 2);
+  for (auto* numbers : {&row, &matrix})
+    for (float& value : *numbers) value = static_cast<float>(Number(value));
   std::vector<float> expected(columns), found(columns + 16, 7.0f);
   reference::Serial serial;
   run_matmul(serial, {1, 1, columns, inner, false, true, 0, 0}, row.data(), matrix.data(), expected.data());
   cpu::Workers workers(1);
-  std::vector<float> prepared(static_cast<std::size_t>(cpu::prepared_factor_floats(columns, inner)), 9.0f);
-  cpu::run_prepare_factor(workers, columns, inner, matrix.data(), prepared.data());
-  cpu::run_prepared_matmul(workers, Known<columns>{}, Known<inner>{}, row.data(), prepared.data(), found.data());
+  for (auto* numbers : {&row, &matrix})
+    for (float& value : *numbers) value *= above;
+  std::vector<float> prepared(static_cast<std::size_t>(cpu::prepared_factor_floats<Number>(columns, inner)), 9.0f);
+  cpu::run_prepare_factor(workers, Number{}, columns, inner, matrix.data(), prepared.data());
+  cpu::run_prepared_matmul(workers, Number{}, Known<columns>{}, Known<inner>{}, row.data(), prepared.data(),
+                           found.data());
   for (std::size_t i = 0; i < expected.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(2e-5));
   for (std::size_t i = expected.size(); i < found.size(); ++i) CHECK(found[i] == 7.0f);
 }
@@ -64,9 +70,18 @@ TEST_CASE("prepared factors are filled up to whole vectors with zeros", "[cpu][o
   std::vector<float> matrix(columns * inner, 1.0f);
   matrix.resize(3 * vector_width * inner, 9.0f);  // what lies behind is not read
   std::vector<float> prepared(static_cast<std::size_t>(cpu::prepared_factor_floats(columns, inner)), 9.0f);
-  cpu::run_prepare_factor(pool(1), columns, inner, matrix.data(), prepared.data());
+  cpu::run_prepare_factor(pool(1), 0.0f, columns, inner, matrix.data(), prepared.data());
   CHECK(std::count(prepared.begin(), prepared.end(), 1.0f) == columns * inner);
   CHECK(std::count(prepared.begin(), prepared.end(), 0.0f) == (vector_width - 3) * inner);
+}
+
+TEST_CASE("prepared factors of bfloat16 agree with the reference, rounded", "[cpu][one_sample]") {
+  static_assert(cpu::prepared_factor_floats<bfloat16>(3 * vector_width, 784) == 3 * vector_width * 392);
+  check_prepared<16, 7, bfloat16>();
+  check_prepared<37, 3, bfloat16>(1.001f);
+  check_prepared<64, 32, bfloat16>(1.001f);
+  check_prepared<120, 41, bfloat16>(0.9995f);
+  check_prepared<130, 49, bfloat16>(1.001f);
 }
 
 TEST_CASE("prepared factors agree with the reference at odd extents", "[cpu][one_sample]") {

@@ -16,6 +16,12 @@ constexpr bool channels_last_takes_bfloat16(const Conv2dGeometry& g) {
 
 namespace detail {
 
+/// The geometry whose channels are pairs of those of `g`.
+constexpr Conv2dGeometry of_pairs(Conv2dGeometry g) {
+  g.channels /= 2;
+  return g;
+}
+
 /// to[i] = the pair a[i], b[i]; writes nothing beyond `count`.
 inline void write_pairs(const bfloat16* a, const bfloat16* b, long count, float* to) {
   long i = 0;

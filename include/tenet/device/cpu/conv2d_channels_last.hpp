@@ -81,12 +81,6 @@ void convolve_channels_last(Workers& workers, const Conv2dGeometry& g, int batch
   run_tasks(workers, cut.tasks(), batch * g.flops() < inline_flops, task);
 }
 
-/// The geometry whose channels are pairs of those of `g`.
-constexpr Conv2dGeometry of_pairs(Conv2dGeometry g) {
-  g.channels /= 2;
-  return g;
-}
-
 /// The weights as pairs of neighbouring channels [out_channels, channels / 2, kernel_height, kernel_width]: where they
 /// lie with a kernel of 1x1, or laid to `room`.
 inline const float* paired_channels(Workers& workers, const Conv2dGeometry& g, const bfloat16* weight, float* room) {

@@ -134,24 +134,26 @@ template <int size>
 inline constexpr int panel_columns = 4 * vector_width;
 
 /// `last`: lanes of the last vector that are there.
-template <int last, int... V>
-[[gnu::always_inline]] inline void add_scaled(Vector* sum, float scale, const float* row,
+template <class Factor, int last, int... V>
+[[gnu::always_inline]] inline void add_scaled(Vector* sum, const float* x, const float* row,
                                               std::integer_sequence<int, V...>) {
   constexpr int size = (int{sizeof...(V)} - 1) * vector_width + last;
-  ((sum[V] += scale * load_within<size>(row, V * vector_width)), ...);
+  const typename Term<Factor>::Left scale = Term<Factor>::left(x);
+  ((sum[V] = Term<Factor>::added(sum[V], scale, load_within<size>(row, V * vector_width))), ...);
 }
 
 /// result[v] = sum over k of x[k] * rows[k * step + v]: each in four parts, as a multiply-add waits four cycles for the
-/// one before, or in two where registers do not suffice.
-template <int Inner, int last, int... V, int... Way>
+/// one before, or in two where registers do not suffice. Of floats, or pairs of bfloat16 (`Term`).
+template <class Factor, int Inner, int last, int... V, int... Way>
 [[gnu::always_inline]] inline void scaled_rows(const float* x, const float* rows, long step, Vector* result,
                                                std::integer_sequence<int, V...> vectors,
                                                std::integer_sequence<int, Way...>) {
   constexpr int ways = sizeof...(Way);
   Vector sum[ways][sizeof...(V)] = {};
   for (int k = 0; k + ways <= Inner; k += ways, rows += ways * step)
-    (add_scaled<last>(sum[Way], x[k + Way], rows + Way * step, vectors), ...);
-  ((Way < Inner % ways ? add_scaled<last>(sum[Way], x[Inner / ways * ways + Way], rows + Way * step, vectors) : void()),
+    (add_scaled<Factor, last>(sum[Way], x + k + Way, rows + Way * step, vectors), ...);
+  ((Way < Inner % ways ? add_scaled<Factor, last>(sum[Way], x + Inner / ways * ways + Way, rows + Way * step, vectors)
+                       : void()),
    ...);
   if constexpr (ways == 4)
     ((result[V] = (sum[0][V] + sum[1][V]) + (sum[2][V] + sum[3][V])), ...);
@@ -162,20 +164,21 @@ template <int Vectors>
 using Ways = std::make_integer_sequence<int, (vector_width == 16 || Vectors < 4) ? 4 : 2>;
 
 /// A row times a matrix [Inner, Columns]; or times one that `run_prepare_factor` has laid out.
-template <int Columns, int Inner, bool prepared>
+template <int Columns, int Inner, bool prepared, class Factor = float>
 inline void row_times_matrix(const float* x, const float* matrix, float* result) {
   constexpr int whole = Columns / panel_columns, rest = Columns % panel_columns;
   Vector sum[4];
   for (int p = 0; p < whole; ++p, result += panel_columns) {
     constexpr std::make_integer_sequence<int, 4> vectors{};
-    scaled_rows<Inner, vector_width>(x, matrix, prepared ? panel_columns : Columns, sum, vectors, Ways<4>{});
+    scaled_rows<Factor, Inner, vector_width>(x, matrix, prepared ? panel_columns : Columns, sum, vectors, Ways<4>{});
     store_row(result, sum, vectors);
     matrix += prepared ? Inner * long{panel_columns} : panel_columns;
   }
   if constexpr (rest > 0) {
     constexpr int vectors = (rest + vector_width - 1) / vector_width, last = rest - (vectors - 1) * vector_width;
-    scaled_rows<Inner, prepared ? vector_width : last>(x, matrix, prepared ? vectors * vector_width : Columns, sum,
-                                                       std::make_integer_sequence<int, vectors>{}, Ways<vectors>{});
+    scaled_rows<Factor, Inner, prepared ? vector_width : last>(x, matrix, prepared ? vectors * vector_width : Columns,
+                                                               sum, std::make_integer_sequence<int, vectors>{},
+                                                               Ways<vectors>{});
     for (int v = 0; v < vectors; ++v) store_within<rest>(result, v * vector_width, sum[v]);
   }
 }
@@ -226,29 +229,53 @@ inline void run_matmul(Workers& workers, Known<g>, const float* lhs, const float
   }
 }
 
-/// Floats of a prepared matrix; 0 where it is multiplied as it is: with few columns, scalar products of rows are
-/// faster.
+namespace detail {
+/// What a row of so many numbers has in the places of floats.
+template <class Factor>
+constexpr long terms_of(long inner) {
+  return blocks_of(inner, Term<Factor>::products);
+}
+}  // namespace detail
+
+/// Floats of a matrix that is prepared as numbers of type Factor; 0 where it is multiplied as it is: with few columns,
+/// scalar products of rows are faster.
+template <class Factor = float>
 constexpr long prepared_factor_floats(long columns, long inner) {
-  return columns >= vector_width ? detail::round_up(columns, vector_width) * inner : 0;
+  return columns >= vector_width ? detail::round_up(columns, vector_width) * detail::terms_of<Factor>(inner) : 0;
 }
 
 /// Lays a matrix [columns, inner] out as its transpose, in panels of columns that are filled up to whole vectors: each
-/// panel is read from its first number to its last.
-inline void run_prepare_factor(Workers&, long columns, long inner, const float* matrix, float* to) {
+/// panel is read from its first number to its last. Bfloat16 lie in pairs along `inner`, of which the last may end with
+/// a zero.
+template <class Factor>
+void run_prepare_factor(Workers&, Factor, long columns, long inner, const float* matrix, float* to) {
+  constexpr long products = detail::Term<Factor>::products;
+  auto* numbers = reinterpret_cast<Factor*>(to);
   for (long first = 0; first < columns; first += detail::panel_columns) {
     const long present = columns - first < detail::panel_columns ? columns - first : detail::panel_columns;
-    const long width = detail::round_up(present, vector_width);
-    for (long k = 0; k < inner; ++k)
-      for (long j = 0; j < width; ++j) to[k * width + j] = j < present ? matrix[(first + j) * inner + k] : 0.0f;
-    to += inner * width;
+    const long width = detail::round_up(present, vector_width), terms = detail::terms_of<Factor>(inner);
+    for (long term = 0; term < terms; ++term)
+      for (long j = 0; j < width; ++j)
+        for (long k = term * products; k < (term + 1) * products; ++k)
+          *numbers++ = Factor(j < present && k < inner ? matrix[(first + j) * inner + k] : 0.0f);
   }
 }
 
 /// A row times the transpose of a prepared matrix [columns, inner].
 template <int columns, int inner>
-inline void run_prepared_matmul(Workers&, Known<columns>, Known<inner>, const float* row, const float* prepared,
+inline void run_prepared_matmul(Workers&, float, Known<columns>, Known<inner>, const float* row, const float* prepared,
                                 float* result) {
   detail::row_times_matrix<columns, inner, true>(row, prepared, result);
+}
+/// The row is rounded, too; sums are floats.
+template <int columns, int inner>
+inline void run_prepared_matmul(Workers&, bfloat16, Known<columns>, Known<inner>, const float* row,
+                                const float* prepared, float* result) {
+  constexpr int terms = detail::terms_of<bfloat16>(inner), whole = inner / vector_width * vector_width;
+  alignas(64) bfloat16 rounded[detail::round_up(inner, vector_width)];
+  for (int k = 0; k < whole; k += vector_width) store(rounded + k, load(row + k));
+  if constexpr (whole < inner) store(rounded + whole, detail::load_lanes(row + whole, inner - whole));
+  detail::row_times_matrix<columns, terms, true, bfloat16>(reinterpret_cast<const float*>(rounded), prepared, result);
 }
 
 }  // namespace tenet::cpu

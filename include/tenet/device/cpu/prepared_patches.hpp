@@ -2,9 +2,11 @@
 
 #include <cstring>
 #include <tenet/core/geometry.hpp>
+#include <tenet/device/cpu/channels_last_pairs.hpp>
 #include <tenet/device/cpu/weight_panels.hpp>
 #include <tenet/device/cpu/workers.hpp>
 #include <tenet/device/epilogue.hpp>
+#include <type_traits>
 
 /// Convolutions for inference, whose weights are brought into the order of the products once: then small batches are
 /// not spent on packing. The product is [positions, taps] · [taps, out channels]: results of few positions, as in the
@@ -42,21 +44,38 @@ constexpr long staged_floats(const Conv2dGeometry& g, long result_rows) {
   return g.lines_met(result_rows) * (g.width + 2 * g.padding) * g.channels;
 }
 
+/// Numbers of an image as the factors of products: as they are, or rounded to bfloat16.
+template <class Factor, class Number>
+void lay_factors(const Number* from, long count, float* to) {
+  if constexpr (std::is_same_v<Factor, Number>) {
+    std::memcpy(to, from, sizeof(Number) * static_cast<std::size_t>(count));
+  } else {
+    auto* const rounded = reinterpret_cast<Factor*>(to);
+    long i = 0;
+    for (; i + vector_width <= count; i += vector_width) store(rounded + i, load(from + i));
+    if (i < count) store_partial(rounded + i, load_partial(from + i, static_cast<int>(count - i)), count - i);
+  }
+}
+
 /// Lays out the patches of the rows of results [y0, y1) of one sample: `image` is that sample, `to` the patch of its
-/// first position.
-inline void lay_patches(const Conv2dGeometry& g, bool channels_last, long y0, long y1, const float* image,
-                        float* staged, float* to, long row_floats) {
+/// first position. `g` is that of the factors, pairs of channels if these are bfloat16: then channels are last.
+template <class Factor, class Number>
+void lay_patches(const Conv2dGeometry& g, bool channels_last, long y0, long y1, const Number* image, float* staged,
+                 float* to, long row_floats) {
   const long staged_width = g.width + 2 * g.padding, line = staged_width * g.channels;
   const long top = y0 * g.stride - g.padding, count = g.lines_met(y1 - y0);
   const long from = top > 0 ? top : 0, until = smaller(top + count, g.height);
   if (g.padding > 0) std::memset(staged, 0, sizeof(float) * static_cast<std::size_t>(count * line));
   for (long y = from; y < until; ++y) {
     float* const staged_line = staged + (y - top) * line + g.padding * g.channels;
-    if (channels_last)
-      copy_floats(staged_line, image + y * g.width * g.channels, long{1} * g.width * g.channels);
-    else
-      transpose_vectors(image + y * g.width, long{1} * g.height * g.width, g.channels, g.width, staged_line,
-                        g.channels);
+    if constexpr (std::is_same_v<Factor, float>)
+      if (!channels_last) {
+        transpose_vectors(image + y * g.width, long{1} * g.height * g.width, g.channels, g.width, staged_line,
+                          g.channels);
+        continue;
+      }
+    const long numbers = long{1} * g.width * g.channels * Term<Factor>::products;
+    lay_factors<Factor>(image + y * numbers, numbers, staged_line);
   }
   const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(g.kernel_width * g.channels);
   for (long y = y0; y < y1; ++y) {
@@ -71,22 +90,32 @@ inline void lay_patches(const Conv2dGeometry& g, bool channels_last, long y0, lo
 
 }  // namespace detail
 
-/// Floats of scratch a worker for `run_conv2d_prepared_patches`.
+/// The geometry of a product's factors.
+template <class Factor>
+constexpr Conv2dGeometry of_factors(const Conv2dGeometry& g) {
+  return detail::Term<Factor>::products == 2 ? detail::of_pairs(g) : g;
+}
+
+/// Floats of scratch a worker for `run_conv2d_prepared_patches`, by the geometry of its factors.
 constexpr long scratch_prepared_patches(const Workers*, const Conv2dGeometry& g) {
   const long staged = detail::staged_floats(g, g.out_height()), sums = 64 * detail::wide_columns;
   return staged > sums ? staged : sums;
 }
 
-/// Floats of workspace for `run_conv2d_prepared_patches`: the patches of a group of samples.
+/// Floats of workspace for `run_conv2d_prepared_patches`: the patches of a group of samples. The geometry of factors.
 [[gnu::noinline]] inline long workspace_prepared_patches(const Workers*, const Conv2dGeometry& g, long batch) {
   return detail::PatchRows(g, batch).floats(g);
 }
 
-/// `run_conv2d` with weights from `run_pack_weights`, of images in either order.
-inline void run_conv2d_prepared_patches(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
-                                        const float* prepared, float* result, Epilogue epilogue = {},
-                                        bool channels_last = false) {
+/// `run_conv2d` with weights from `run_pack_weights`, of images in either order. With bfloat16 as the factors the
+/// weights are pairs of neighbouring channels; channels are last in images then, of floats, which are rounded, or of
+/// bfloat16.
+template <class Factor = float, class Number = float>
+void run_conv2d_prepared_patches(Workers& workers, const Conv2dGeometry& geometry, int batch, const Number* input,
+                                 const float* prepared, float* result, Epilogue epilogue = {},
+                                 bool channels_last = false) {
   using namespace detail;
+  const Conv2dGeometry g = of_factors<Factor>(geometry);
   if (batch == 0) return;
   workers.reserve_scratch(scratch_prepared_patches(&workers, g));
   const PanelCut panels(g.out_channels);
@@ -99,9 +128,9 @@ inline void run_conv2d_prepared_patches(Workers& workers, const Conv2dGeometry& 
     if (samples <= 0) break;
     auto lay_task = [&](int index, int worker) {
       const long n = index / cut.parts, y0 = index % cut.parts * cut.rows_per_part;
-      lay_patches(g, channels_last, y0, smaller(y0 + cut.rows_per_part, g.out_height()),
-                  input + (n0 + n) * g.input_size(), workers.scratch(worker), patches + n * positions * cut.row_floats,
-                  cut.row_floats);
+      lay_patches<Factor>(g, channels_last, y0, smaller(y0 + cut.rows_per_part, g.out_height()),
+                          input + (n0 + n) * geometry.input_size(), workers.scratch(worker),
+                          patches + n * positions * cut.row_floats, cut.row_floats);
     };
     run_tasks(workers, samples * cut.parts, small, lay_task);
 
@@ -118,8 +147,9 @@ inline void run_conv2d_prepared_patches(Workers& workers, const Conv2dGeometry& 
       for (long k0 = 0; k0 < g.taps(); k0 += cut.terms) {
         const long terms = smaller(cut.terms, g.taps() - k0);
         const float* const right = weights + k0 * width;
-        tiles_fetching(count, static_cast<int>(width / vector_width), terms, patches + row0 * cut.row_floats + k0,
-                       cut.row_floats, right, width, sums, sums_row, k0 > 0, {right + terms * width, terms * width});
+        tiles_fetching<Factor>(count, static_cast<int>(width / vector_width), terms,
+                               patches + row0 * cut.row_floats + k0, cut.row_floats, right, width, sums, sums_row,
+                               k0 > 0, {right + terms * width, terms * width});
       }
       if (channels_last) {
         const long at = rows_of_result - result;

@@ -31,6 +31,7 @@ template <class Factor>
 struct Term;
 template <>
 struct Term<float> {
+  static constexpr int products = 1;
   using Left = float;
   [[gnu::always_inline]] static Left left(const float* a) { return *a; }
   template <class L>
@@ -40,6 +41,7 @@ struct Term<float> {
 };
 template <>
 struct Term<bfloat16> {
+  static constexpr int products = 2;
   using Left = Vector;
   [[gnu::always_inline]] static Left left(const float* a) {
     std::uint32_t pair;
@@ -152,11 +154,11 @@ void packing_tile(long inner, const float* a, long a_row, const float* b, long b
 }
 
 /// A tile of wide_vectors that fetches what is multiplied next.
-template <int Rows>
+template <class Factor, int Rows>
 void fetching_tile(long inner, const float* a, long a_row, const float* b, long b_step, float* c, long c_row,
                    bool accumulate, const float* ahead, long ahead_step) {
-  multiply_tile<float, Rows, wide_vectors, TileTask::fetch>(inner, a, a_row, 1, b, b_step, c, c_row, accumulate,
-                                                            nullptr, ahead, ahead_step);
+  multiply_tile<Factor, Rows, wide_vectors, TileTask::fetch>(inner, a, a_row, 1, b, b_step, c, c_row, accumulate,
+                                                             nullptr, ahead, ahead_step);
 }
 
 using Tile = void (*)(long, const float*, long, long, const float*, long, float*, long, bool);
@@ -201,22 +203,23 @@ struct Ahead {
 
 /// `tiles` whose right operand comes from a far memory, as the weights of a large network do: those `ahead` are fetched
 /// meanwhile, spread over the tiles' steps. Reading and multiplying then take as long as the longer one.
-inline void tiles_fetching(long rows, int vectors, long inner, const float* a, long a_row, const float* b, long b_step,
-                           float* c, long c_row, bool accumulate, Ahead ahead) {
+template <class Factor = float>
+void tiles_fetching(long rows, int vectors, long inner, const float* a, long a_row, const float* b, long b_step,
+                    float* c, long c_row, bool accumulate, Ahead ahead) {
   const long steps = (rows - 4 + wide_rows) / wide_rows * inner;  // of the tiles of 4 rows and more
   if (vectors == wide_vectors && steps > 0 && ahead.count > 0) {
     const long even = (ahead.count + steps - 1) / steps, step = even < 32 ? even : 32;
     while (rows >= 4) {
       const long height = rows >= wide_rows && rows != 8 ? wide_rows : 4;
-      (height == 4 ? fetching_tile<4> : fetching_tile<wide_rows>)(inner, a, a_row, b, b_step, c, c_row, accumulate,
-                                                                  ahead.from, step);
+      (height == 4 ? fetching_tile<Factor, 4> : fetching_tile<Factor, wide_rows>)(inner, a, a_row, b, b_step, c, c_row,
+                                                                                  accumulate, ahead.from, step);
       a += height * a_row;
       c += height * c_row;
       rows -= height;
       ahead.from += inner * step;
     }
   }
-  tiles(rows, vectors, inner, a, a_row, 1, b, b_step, c, c_row, accumulate);
+  tiles<Factor>(rows, vectors, inner, a, a_row, 1, b, b_step, c, c_row, accumulate);
 }
 
 }  // namespace tenet::cpu::detail

@@ -108,17 +108,37 @@ inline void transform_packed_weights(const Conv2dGeometry& g, const float* panel
   }
 }
 
+/// The same of pairs of neighbouring channels in bfloat16: `panel` [9, channels / 2, width].
+inline void transform_paired_weights(const Conv2dGeometry& g, const float* panel, long width, long k0, long terms,
+                                     float* to, long step) {
+  const long tap = g.channels / 2 * width;
+  const float* from = panel + k0 / 2 * width;
+  const auto transform = [&](auto half, float* target) {
+    transform_tile<WeightTransform>(
+        [&](int u, int v) { return half(load(from + (u * 3 + v) * tap)); },
+        [&](int u, int v, Vector value) { store(target + (u * winograd_in + v) * step, value); });
+  };
+  for (long k = 0; k < terms; k += 2, to += width) {  // and the upper halves' row
+    for (long j = 0; j < width; j += vector_width, from += vector_width, to += vector_width) {
+      transform([](Vector pairs) { return lower_of_pairs(pairs); }, to);
+      transform([](Vector pairs) { return upper_of_pairs(pairs); }, to + width);
+    }
+  }
+}
+
 /// Channels whose weights to one panel are transformed at once: they stay in the second-level cache.
 inline constexpr long winograd_weight_channels = 32,
                       winograd_weight_block = winograd_weight_channels * wide_columns + 16;
 
-/// Weights that are transformed where they are used: as they are, or `packed`.
+/// Weights that are transformed where they are used: as they are, or `packed`, perhaps as `pairs` of channels.
 struct WinogradSource {
   const float* weight;
-  bool exchange, packed;
+  bool exchange, packed, pairs = false;
 
   void transform(const Conv2dGeometry& g, long first, long width, long k0, long terms, float* to, long step) const {
-    if (packed)
+    if (pairs)
+      transform_paired_weights(g, weight + first * g.taps() / 2, width, k0, terms, to, step);
+    else if (packed)
       transform_packed_weights(g, weight + first * g.taps(), width, k0, terms, to, step);
     else
       transform_weights(g, weight, exchange, first, width, k0, terms, to, step);
@@ -142,9 +162,10 @@ struct WinogradSource {
   /// What is read next while the products of one point with channels from `k0` on run: a quarter of the next ones' tap.
   Ahead ahead(const Conv2dGeometry& g, long first, long width, long k0, long point) const {
     if (!packed) return {};
-    const long next = k0 + winograd_weight_channels, part = winograd_weight_channels * width / 4;
-    const long row = next < g.channels ? next : 9L * g.channels;  // of this panel, or the next one
-    return {weight + first * g.taps() + (point / 4 * g.channels + row) * width + point % 4 * part, part};
+    const long in_row = pairs ? 2 : 1, rows = g.channels / in_row, block = winograd_weight_channels / in_row;
+    const long next = k0 / in_row + block, part = block * width / 4;
+    const long row = next < rows ? next : 9 * rows;  // of this panel, or the next one
+    return {weight + first * 9 * rows + (point / 4 * rows + row) * width + point % 4 * part, part};
   }
 };
 
@@ -340,12 +361,12 @@ constexpr bool winograd_packed_at_once(const Conv2dGeometry& g, long batch) {
 }
 
 /// The same with weights packed by `run_pack_weights`: transformed where they are used, or, where there are
-/// few or many tiles share them, into the workers' workspace before.
+/// few or many tiles share them, into the workers' workspace before. `pairs`: of channels, as bfloat16.
 inline void run_winograd_conv2d_packed(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
                                        const float* packed, float* result, Epilogue epilogue = {},
-                                       bool channels_last = false) {
+                                       bool channels_last = false, bool pairs = false) {
   using namespace detail;
-  const WinogradSource source{packed, false, true};
+  const WinogradSource source{packed, false, true, pairs};
   if (winograd_packed_at_once(g, batch))
     return run_winograd(workers, g, channels_last, batch, input, nullptr, source, result, epilogue);
   float* const transformed = workers.workspace(workspace_winograd_weights(g));
