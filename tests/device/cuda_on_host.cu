@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
+#include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "../../examples/models/lenet.hpp"
 #include "../support/narrow_device.hpp"
@@ -57,6 +59,18 @@ void check_everywhere(float tolerance) {
   if (gpu::device_count() > 0) check_training<Cuda<0>, Case>(tolerance);
 }
 
+/// Products of a program that add a bias, and those that take the positive part besides, as they write.
+template <class Program>
+std::pair<int, int> products_with_bias() {
+  std::pair<int, int> found{};
+  for (int s = 0; s < Program::lowered.used.steps; ++s) {
+    const auto& step = Program::lowered.steps[s];
+    if (step.kind != Kind::kernel || std::string_view(step.name) != "matmul" || !step.bias) continue;
+    ++(step.bias.relu ? found.second : found.first);
+  }
+  return found;
+}
+
 /// Losses of some epochs, recorded steps among them, and of an evaluation.
 template <class Device, class Data>
 std::vector<double> losses_of(const Data& data) {
@@ -91,7 +105,10 @@ TEST_CASE("the programs of a GPU train a perceptron as the reference device does
 }
 
 TEST_CASE("the programs of a GPU train LeNet as the reference device does", "[cuda]") {
-  check_everywhere<Case<LeNet, Image<1, 28, 28>, CrossEntropy, Sgd>>(1e-4f);
+  using Lenet = Case<LeNet, Image<1, 28, 28>, CrossEntropy, Sgd>;
+  check_everywhere<Lenet>(1e-4f);
+  using Trainer = Lenet::TrainerOn<CudaOnHost<gpu::ParallelHost>>;
+  CHECK(products_with_bias<Trainer::Training>() == std::pair{1, 2});  // three linear layers
 }
 
 TEST_CASE("the programs of a GPU train batch norm, dropout and branches as the reference device does", "[cuda]") {

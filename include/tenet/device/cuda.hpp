@@ -31,6 +31,7 @@ struct CudaKernels {
   static constexpr const char* name = "cuda";
   static constexpr bool uses_tensor_float32 = tensor_float32;
   static constexpr bool turns_images = true;
+  static constexpr bool kernels_add_bias = true;
   using TensorFloat32 = CudaKernels<Executor, true>;
 };
 

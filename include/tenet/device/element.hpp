@@ -35,10 +35,25 @@ struct ElementArguments {
 using ElementRange = void (*)(const ElementArguments&, long first, long last, long stride, long repeat,
                               float* accumulator);
 
-/// A region behind a kernel, run on each range that the kernel has written.
+/// A region behind a kernel that adds a bias to each row of the result, and perhaps takes the positive part: what
+/// libraries do as they write. Nothing else reads the kernel's result, and the region has one output.
+struct BiasForm {
+  signed char input = -1;  ///< of the region: the bias; -1: it is another region
+  bool relu = false;
+
+  constexpr explicit operator bool() const { return input >= 0; }
+};
+
+/// A region behind a kernel, run on each range that the kernel has written; or done by the kernel as `bias` says.
 struct RegionEpilogue {
   ElementRange range;
   const ElementArguments* arguments;
+  BiasForm bias{};
+
+  /// The region of an epilogue; null: it is none.
+  static const RegionEpilogue* of(const Epilogue& epilogue) {
+    return epilogue.run == &run ? static_cast<const RegionEpilogue*>(epilogue.state) : nullptr;
+  }
 
   static void run(const void* state, long first, long last) {
     const auto& self = *static_cast<const RegionEpilogue*>(state);

@@ -228,7 +228,11 @@ struct LoweringPass {
     const bool apart = behind >= 0 && storage.order[behind] != lies;
     const auto behind_region = [&] { return region(behind, *g.nodes[behind].type, Role::store, -1, 0); };
     const TensorInfo& type = *g.nodes[head].type;
-    if (behind >= 0 && !apart) step.epilogue = behind_region();
+    if (behind >= 0 && !apart) {
+      step.epilogue = behind_region();
+      if constexpr (requires { requires Device::kernels_add_bias; })
+        if (fusion.absorbed[head] && converted < 0) step.bias = bias_behind(step, type);
+    }
     if (converted >= 0 && behind < 0 && g.nodes[head].operation->carries_epilogue && lies == storage.layout[head]) {
       step.epilogue = copy(type, computed, stored(head));
       converted = -1;
@@ -247,6 +251,20 @@ struct LoweringPass {
       add_region_step(g.nodes[behind].operation->name, last, s);
     }
     store();
+  }
+
+  /// Whether the region behind a step adds a bias to each row of its result.
+  constexpr BiasForm bias_behind(const Step<Device>& step, const TensorInfo& type) const {
+    const RegionCall& call = lowered.calls[step.epilogue];
+    const RegionInput* const inputs = lowered.inputs + call.first_input;
+    const long row = type.rank > 0 ? type.extents[type.rank - 1] : 1;
+    for (int k = 0; k < 2 && call.inputs == 2; ++k) {
+      const RegionInput &result = inputs[k], &bias = inputs[1 - k];
+      if (result.access.full && result.place == step.result && !bias.access.full && !bias.access.batched &&
+          bias.access.inner == 1 && bias.access.count == row)
+        return bias_form(lowered.programs[call.program], k);
+    }
+    return {};
   }
 
   /// The step that computes `head`, without what is behind it.

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <tenet/device/element.hpp>
 #include <tenet/graph/memory_plan.hpp>
+#include <tenet/ops/activation.hpp>
 #include <tenet/ops/sum_over_workers.hpp>
 
 /// A program as constants: what is read while it runs.
@@ -44,6 +46,7 @@ struct Step {
   int attribute = 0;
   int region = -1;    ///< of a region alone, or in front of a sum
   int epilogue = -1;  ///< the region behind a kernel or sum
+  BiasForm bias{};    ///< what that is, of devices whose kernels may do it
   Access sum{};       ///< of a sum: where the result lies in the operand
   Relayout relayout{};
   Role role = Role::store;
@@ -77,6 +80,24 @@ struct RegionProgram {
     return a.role == b.role && a.wiring == b.wiring;
   }
 };
+
+/// Which operand of a region's first operation the bias is, if the region adds one to the other, input `result`.
+template <class Device>
+constexpr BiasForm bias_form(const RegionProgram<Device>& program, int result) {
+  const Wiring& wiring = program.wiring;
+  const bool relu = wiring.operations == 2;
+  if ((wiring.operations != 1 && !relu) || wiring.inputs != 2 || wiring.outputs != 1) return {};
+  if (wiring.narrow_inputs != 0 || wiring.narrow_outputs != 0 || wiring.turned_inputs != 0) return {};
+  if (program.functions[0] != &detail::element_thunk<ops::Add, typename Device::Lane>) return {};
+  if (relu && (program.functions[1] != &detail::element_thunk<ops::Relu, typename Device::Lane> ||
+               wiring.source[1][0] != -1))  // of the sum
+    return {};
+  const int bias = 1 - result;
+  const bool adds = (wiring.source[0][0] == result && wiring.source[0][1] == bias) ||
+                    (wiring.source[0][0] == bias && wiring.source[0][1] == result);
+  if (!adds || wiring.output[0] != wiring.operations - 1) return {};
+  return {static_cast<signed char>(bias), relu};
+}
 
 /// Most distinct regions of one program.
 inline constexpr int max_region_programs = 256;

@@ -10,6 +10,7 @@
 #include <tenet/device/cuda/plans.hpp>
 #include <tenet/device/cuda/stream.hpp>
 #include <tenet/device/cuda/team.hpp>
+#include <tenet/device/element.hpp>
 #include <tenet/device/epilogue.hpp>
 #include <type_traits>
 
@@ -19,6 +20,12 @@ namespace tenet::gpu {
 inline void check(cublasStatus_t status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS) fail("Cuda", what, "success", cublasLtGetStatusString(status));
 }
+
+/// What a product does with each row of its result as it writes it; nothing without a bias.
+struct RowBias {
+  const float* bias = nullptr;
+  bool relu = false;
+};
 
 /// cuBLASLt's products, each planned when it is met first.
 class Products {
@@ -34,11 +41,15 @@ class Products {
   }
 
   /// result = op(lhs) · op(rhs) for each of `g.count`, added to what is there if `adds`. Factor: float or bfloat16.
+  /// With a bias: false, and nothing done, where the library has no algorithm for it.
   template <class Factor>
-  void multiply(Stream& stream, const MatmulGeometry& g, const Factor* lhs, const Factor* rhs, float* result,
-                bool adds) {
+  bool multiply(Stream& stream, const MatmulGeometry& g, const Factor* lhs, const Factor* rhs, float* result, bool adds,
+                const RowBias& row = {}) {
     constexpr cudaDataType_t factor = std::is_same_v<Factor, bfloat16> ? CUDA_R_16BF : CUDA_R_32F;
-    const Plan& plan = planned(g, factor, adds, {alignment(lhs), alignment(rhs), alignment(result)});
+    const Plan& plan = planned(g, factor, adds, {alignment(lhs), alignment(rhs), alignment(result)}, row);
+    if (!plan.serves) return false;
+    if (row.bias != nullptr)  // read as the product is started, or recorded
+      cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &row.bias, sizeof row.bias);
     const float one = 1, kept = adds ? 1.0f : 0.0f;
     // A row-major matrix is the transpose of a column-major one: the library is asked for resultᵀ = op(rhs)ᵀ ·
     // op(lhs)ᵀ.
@@ -46,6 +57,7 @@ class Products {
         cublasLtMatmul(handle_, plan.operation, &one, rhs, plan.rhs, lhs, plan.lhs, &kept, result, plan.result, result,
                        plan.result, &plan.algorithm, stream.workspace(), Stream::workspace_bytes, stream.get()),
         "starting a product of matrices");
+    return true;
   }
 
  private:
@@ -53,6 +65,7 @@ class Products {
     cublasLtMatmulDesc_t operation = nullptr;
     cublasLtMatrixLayout_t lhs = nullptr, rhs = nullptr, result = nullptr;
     cublasLtMatmulAlgo_t algorithm{};
+    bool serves = true;
 
     Plan() = default;
     Plan(const Plan&) = delete;
@@ -64,7 +77,7 @@ class Products {
     }
   };
   using Alignments = std::array<long, 3>;  ///< of lhs, rhs and result, in bytes
-  using Key = std::array<long, 13>;
+  using Key = std::array<long, 14>;
 
   static long alignment(const void* data) {
     const auto address = reinterpret_cast<std::uintptr_t>(data) | 256;
@@ -83,13 +96,18 @@ class Products {
     return made;
   }
 
-  const Plan& planned(const MatmulGeometry& g, cudaDataType_t factor, bool adds, const Alignments& aligned) {
+  const Plan& planned(const MatmulGeometry& g, cudaDataType_t factor, bool adds, const Alignments& aligned,
+                      const RowBias& row) {
+    const cublasLtEpilogue_t epilogue = row.bias == nullptr ? CUBLASLT_EPILOGUE_DEFAULT
+                                        : row.relu          ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                                            : CUBLASLT_EPILOGUE_BIAS;
     const Key key{factor,     g.count,    g.rows, g.columns,  g.inner,    g.transpose_lhs, g.transpose_rhs,
-                  g.lhs_step, g.rhs_step, adds,   aligned[0], aligned[1], aligned[2]};
-    return plans_.get(key, [&](Plan& made) { plan(g, factor, aligned, made); });
+                  g.lhs_step, g.rhs_step, adds,   aligned[0], aligned[1], aligned[2],      epilogue};
+    return plans_.get(key, [&](Plan& made) { plan(g, factor, aligned, epilogue, made); });
   }
 
-  void plan(const MatmulGeometry& g, cudaDataType_t factor, const Alignments& aligned, Plan& made) {
+  void plan(const MatmulGeometry& g, cudaDataType_t factor, const Alignments& aligned, cublasLtEpilogue_t epilogue,
+            Plan& made) {
     const bool rounds = tensor_float32_ && factor == CUDA_R_32F;
     check(cublasLtMatmulDescCreate(&made.operation, rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                                    CUDA_R_32F),
@@ -98,6 +116,7 @@ class Products {
                             of_lhs = g.transpose_lhs ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtMatmulDescSetAttribute(made.operation, CUBLASLT_MATMUL_DESC_TRANSA, &of_rhs, sizeof of_rhs);
     cublasLtMatmulDescSetAttribute(made.operation, CUBLASLT_MATMUL_DESC_TRANSB, &of_lhs, sizeof of_lhs);
+    cublasLtMatmulDescSetAttribute(made.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
     made.lhs = g.transpose_lhs ? layout(factor, g.inner, g.rows, g.count, g.lhs_step)
                                : layout(factor, g.rows, g.inner, g.count, g.lhs_step);
     made.rhs = g.transpose_rhs ? layout(factor, g.columns, g.inner, g.count, g.rhs_step)
@@ -122,6 +141,8 @@ class Products {
     const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
         handle_, made.operation, made.rhs, made.lhs, made.result, made.result, preference, 1, &best, &found);
     cublasLtMatmulPreferenceDestroy(preference);
+    made.serves = status == CUBLAS_STATUS_SUCCESS && found > 0;
+    if (!made.serves && epilogue != CUBLASLT_EPILOGUE_DEFAULT) return;  // the caller does that behind the product
     check(status, "choosing a product's algorithm");
     if (found == 0)
       fail("Cuda", "no algorithm for a product", "one of cuBLASLt's",
@@ -135,14 +156,17 @@ class Products {
   Plans<Key, Plan> plans_;
 };
 
+/// False, and nothing done, where the library does not do what `row` says.
 template <class Factor>
-void run_products(Stream& stream, const MatmulGeometry& g, const Factor* lhs, const Factor* rhs, float* result) {
+bool run_products(Stream& stream, const MatmulGeometry& g, const Factor* lhs, const Factor* rhs, float* result,
+                  const RowBias& row) {
   Products& products = stream.library<Products>();
-  if (!g.accumulate_over_count) return products.multiply(stream, g, lhs, rhs, result, false);
+  if (!g.accumulate_over_count) return products.multiply(stream, g, lhs, rhs, result, false, row);
   MatmulGeometry one = g;
   one.count = 1;
   for (long c = 0; c < g.count; ++c)
     products.multiply(stream, one, lhs + c * g.lhs_step, rhs + c * g.rhs_step, result, c > 0);
+  return true;
 }
 
 namespace detail {
@@ -153,6 +177,7 @@ struct ProductElement {
   MatmulGeometry g;
   const Factor *lhs, *rhs;
   float* result;
+  RowBias row_bias;
 
   TENET_HOST_DEVICE void operator()(long i) const {
     const long column = i % g.columns, row = i / g.columns % g.rows, first = i / (g.rows * g.columns);
@@ -161,15 +186,24 @@ struct ProductElement {
       for (long k = 0; k < g.inner; ++k)
         sum += float{lhs[c * g.lhs_step + (g.transpose_lhs ? k * g.rows + row : row * g.inner + k)]} *
                float{rhs[c * g.rhs_step + (g.transpose_rhs ? column * g.inner + k : k * g.columns + column)]};
-    result[i] = sum;
+    if (row_bias.bias != nullptr) sum += row_bias.bias[column];
+    result[i] = row_bias.relu && sum < 0 ? 0.0f : sum;
   }
 };
+
+/// What a region behind a product has the product do.
+inline RowBias row_bias(const RegionEpilogue* region) {
+  if (region == nullptr || !region->bias) return {};
+  return {region->arguments->inputs[region->bias.input].data, region->bias.relu};
+}
 
 }  // namespace detail
 
 template <class Executor, class Factor>
-void run_products(Executor& executor, const MatmulGeometry& g, const Factor* lhs, const Factor* rhs, float* result) {
-  for_each(executor, g.result_size(), detail::ProductElement<Factor>{g, lhs, rhs, result});
+bool run_products(Executor& executor, const MatmulGeometry& g, const Factor* lhs, const Factor* rhs, float* result,
+                  const RowBias& row) {
+  for_each(executor, g.result_size(), detail::ProductElement<Factor>{g, lhs, rhs, result, row});
+  return true;
 }
 
 /// result[c] = op(lhs[c]) * op(rhs[c]), or the sum of these over c; see `MatmulGeometry`. Factor: float, or bfloat16,
@@ -177,7 +211,12 @@ void run_products(Executor& executor, const MatmulGeometry& g, const Factor* lhs
 template <class Executor, class Factor>
 void run_matmul(Executor& executor, const MatmulGeometry& g, const Factor* lhs, const Factor* rhs, float* result,
                 Epilogue epilogue = {}) {
-  run_products(executor, g, lhs, rhs, result);
+  const RegionEpilogue* const region = RegionEpilogue::of(epilogue);
+  const RowBias row = detail::row_bias(region);
+  if (row.bias != nullptr && g.count == 1 && !g.accumulate_over_count &&
+      run_products(executor, g, lhs, rhs, region->arguments->outputs[0], row))
+    return;
+  run_products(executor, g, lhs, rhs, result, {});
   epilogue(0, g.result_size());
 }
 
