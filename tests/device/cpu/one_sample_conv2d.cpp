@@ -52,6 +52,17 @@ TEST_CASE("the convolution of one sample and its gradients agree with the refere
   // weight keeps the sums of some of a kernel's lines in registers, where they have room.
   static_assert(cpu::long_row_fits(cpu::exchanged(second)) && !cpu::long_row_fits(cpu::exchanged(tiny)));
   static_assert(cpu::detail::TapLines<flat>::fit && !cpu::detail::TapLines<wide>::fit);
+  // Channels in the lanes where that takes less: some lines at a time and fewer in the end, two vectors, zeros around.
+  constexpr Conv2dGeometry lines{3, 11, 11, vector_width - 1, 5, 5, 1, 0},
+      two{3, 11, 11, 2 * vector_width - 1, 5, 5, 1, 0}, padded{4, 4, 4, 15, 3, 3, 1, 1};
+  using cpu::detail::ChannelLines;
+  static_assert(!ChannelLines<first>::pays && !ChannelLines<wide>::pays);
+  static_assert(vector_width != 16 || (ChannelLines<second>::pays && ChannelLines<second>::lines == 2));
+  static_assert(vector_width != 16 || (ChannelLines<lines>::pays && ChannelLines<lines>::rest == 1));
+  static_assert(vector_width != 16 || (ChannelLines<two>::pays && ChannelLines<padded>::pays));
+  check_one_sample<lines>();
+  check_one_sample<two>();
+  check_one_sample<padded>();
   check_one_sample<first>();
   check_one_sample<second>();
   check_one_sample<thirteen>();

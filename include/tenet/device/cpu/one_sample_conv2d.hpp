@@ -11,7 +11,8 @@
 /// gradients. Positions stand in the lanes. The padded image is one long row of numbers, in which the result of a
 /// position and that of the next one read neighbouring numbers even across the ends of lines: so vectors are always
 /// full, and the few results that belong to no position (of the last kernel width - 1 columns of a line) are left out
-/// at the end. The gradient by the input is the convolution of the gradient of the result with exchanged channels. In
+/// at the end. Where lines are short and result channels many, those would take more multiply-adds than channels in the
+/// lanes. The gradient by the input is the convolution of the gradient of the result with exchanged channels. In
 /// the gradient by the weight result channels stand in the lanes.
 namespace tenet::cpu {
 
@@ -77,6 +78,67 @@ void long_row_channels(const float* image, const float* weight, float* sums) {
                                    sums + Row::whole * step, Row::sums_row);
 }
 
+/// How positions are cut where result channels stand in the lanes: the sums of some lines stay in registers.
+template <Conv2dGeometry g>
+struct ChannelLines {
+  static constexpr int vectors = (g.out_channels + vector_width - 1) / vector_width;
+  static constexpr long row = long{vectors} * vector_width;
+  static constexpr int most = vector_width == 16 ? 24 : 12;  // sums in registers
+  static constexpr long line = g.out_width() * vectors;
+  static constexpr int possible = line <= most ? static_cast<int>(most / line) : 1;
+  static constexpr int lines = possible < g.out_height() ? possible : static_cast<int>(g.out_height());
+  static constexpr int rest = static_cast<int>(g.out_height() % lines);
+  /// Transposing weights and results takes about an eighth of the multiply-adds.
+  static constexpr bool pays = line <= most && 8 * row * g.positions() <= 7 * g.out_channels * LongRow<g>::sums_row;
+  static constexpr long image = g.padding == 0 ? 0 : LongRow<g>::behind_image;
+  static constexpr long weights = g.taps() * row, floats = image + weights + g.positions() * row;
+};
+
+/// to [positions, row] for the positions of some lines, as many as there are of `Position`, from weights [taps, row].
+template <Conv2dGeometry g, int... Position>
+void sum_channels(const float* image, const float* weight, float* to, std::integer_sequence<int, Position...> all) {
+  constexpr int vectors = ChannelLines<g>::vectors;
+  constexpr std::make_integer_sequence<int, vectors> each{};
+  constexpr long width = LongRow<g>::width, columns = g.out_width();
+  Vector sum[sizeof...(Position)][vectors] = {};
+  for (int c = 0; c < g.channels; ++c, image += LongRow<g>::plane) {
+    const float* line = image;
+    for (int ky = 0; ky < g.kernel_height; ++ky, line += width) {
+      for (int kx = 0; kx < g.kernel_width; ++kx, weight += ChannelLines<g>::row) {
+        Vector right[vectors];
+        load_right(weight, right, each);
+        (multiply_row<float>(line[kx + Position / columns * width + Position % columns], right, sum[Position], each),
+         ...);
+      }
+    }
+  }
+  store_rows<vectors>(to, ChannelLines<g>::row, sum, all);
+}
+
+/// The convolution with result channels in the lanes; `room`: `ChannelLines<g>::floats`.
+template <Conv2dGeometry g>
+void convolve_channels(const float* input, const float* weight, float* result, float* room) {
+  using Cut = ChannelLines<g>;
+  float* const turned = room + Cut::image;
+  float* const sums = turned + Cut::weights;
+  const float* image = input;
+  if constexpr (g.padding > 0) {
+    pad_image<g>(input, room);
+    image = room;
+  }
+  if constexpr (g.out_channels < Cut::row) fill_floats(turned, 0, Cut::weights);
+  transpose_vectors(weight, g.taps(), g.out_channels, g.taps(), turned, Cut::row);
+  constexpr long width = LongRow<g>::width, columns = g.out_width();
+  int y = 0;
+  for (; y + Cut::lines <= g.out_height(); y += Cut::lines)
+    sum_channels<g>(image + y * width, turned, sums + y * columns * Cut::row,
+                    std::make_integer_sequence<int, Cut::lines* static_cast<int>(columns)>{});
+  if constexpr (Cut::rest > 0)
+    sum_channels<g>(image + y * width, turned, sums + y * columns * Cut::row,
+                    std::make_integer_sequence<int, Cut::rest* static_cast<int>(columns)>{});
+  transpose_vectors(sums, Cut::row, g.positions(), g.out_channels, result, g.positions());
+}
+
 }  // namespace detail
 
 /// Whether the convolution of one sample goes this way: a stride of one, and too few channels to fill vectors with
@@ -89,16 +151,23 @@ constexpr bool long_row_fits(const Conv2dGeometry& g) {
 
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 constexpr long scratch_conv2d_one_sample(const Executor* workers, Known<g>) {
-  if constexpr (long_row_fits<Executor>(g))
-    return detail::LongRow<g>::floats;
-  else
+  if constexpr (!long_row_fits<Executor>(g))
     return scratch_conv2d(workers, Known<g>{});
+  else if constexpr (detail::ChannelLines<g>::pays)
+    return detail::ChannelLines<g>::floats;
+  else
+    return detail::LongRow<g>::floats;
 }
 
 /// `run_conv2d` of one sample.
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 void run_conv2d_one_sample(Executor& workers, Known<g>, const float* input, const float* weight, float* result) {
-  if constexpr (long_row_fits<Executor>(g)) {
+  if constexpr (!long_row_fits<Executor>(g)) {
+    run_conv2d(workers, Known<g>{}, 1, input, weight, result);
+  } else if constexpr (detail::ChannelLines<g>::pays) {
+    workers.reserve_scratch(detail::ChannelLines<g>::floats);
+    detail::convolve_channels<g>(input, weight, result, workers.scratch(0));
+  } else {
     using Row = detail::LongRow<g>;
     workers.reserve_scratch(Row::floats);
     float* const image = workers.scratch(0);
@@ -113,8 +182,6 @@ void run_conv2d_one_sample(Executor& workers, Known<g>, const float* input, cons
       for (int y = 0; y < g.out_height(); ++y)
         std::memcpy(result + (long{1} * o * g.out_height() + y) * g.out_width(),
                     sums + o * Row::sums_row + y * Row::width, sizeof(float) * g.out_width());
-  } else {
-    run_conv2d(workers, Known<g>{}, 1, input, weight, result);
   }
 }
 
