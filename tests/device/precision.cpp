@@ -45,6 +45,14 @@ struct Kernels : CpuKernels {
 struct Device : Cpu<0, 2> {
   using Kernels = paired::Kernels;
 };
+/// The same, of images in the order of their types.
+struct InOrder : Cpu<0, 2> {
+  struct Kernels : paired::Kernels {
+    static constexpr bool turns_images = false;
+    using Arguments = InOrderOfTypes<KernelArguments>;
+    using Kernel = void (*)(Executor&, const Arguments&);
+  };
+};
 }  // namespace paired
 
 namespace {
@@ -201,4 +209,9 @@ TEST_CASE("convolutions for inference in mixed precision have weights of half th
   REQUIRE(half.size() == 3);  // not the stem, which has few terms
   REQUIRE(whole.size() == 3);
   for (std::size_t i = 0; i < 3; ++i) CHECK(2 * half[i] == whole[i]);
+
+  using InOrder = Model<Net, Input, paired::InOrder, BFloat16>;  // whose kernels take floats
+  InOrder in_order(2);
+  CHECK(prepared_floats<typename InOrder::Inference>() == whole);
+  CHECK(distance(in_order(x.data(), 2), single(x.data(), 2)) < 0.02);
 }

@@ -144,10 +144,10 @@ struct Conv2dWeightGradient : ConvolutionOperation {
 };
 
 /// Whether a device prepares the weights of a convolution that is run again and again as bfloat16: in mixed precision,
-/// where it multiplies such.
+/// where it multiplies such, of images in the order that it wants.
 template <class Device, Conv2dGeometry g>
 inline constexpr bool prepares_bfloat16 =
-    in_mixed_precision<typename Device::Arguments> &&
+    in_mixed_precision<typename Device::Arguments> && may_turn<typename Device::Arguments> &&
     requires(const typename Device::Executor* executor) { prepared_conv2d_weight(executor, Known<g>{}, bfloat16{}); };
 template <class Device, Conv2dGeometry g>
 using PreparedNumber = std::conditional_t<prepares_bfloat16<Device, g>, bfloat16, float>;

@@ -102,19 +102,15 @@ namespace detail {
 template <ConvolvingWorkers Executor, Conv2dGeometry g, class Factor>
 void prepared_channels_last(Executor& workers, int batch, const PreparedImage<Executor, g, Factor>* input,
                             const float* prepared, float* result, Epilogue epilogue) {
-  constexpr bool winograd = convolution_kernel<Executor>(g) == ConvolutionKernel::winograd;
-  if constexpr (winograd) {
+  if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
     if (prepared_by_winograd<Executor, Factor>(g, batch))
       return run_winograd_conv2d_packed(workers, g, batch, input, prepared, result, epilogue, true,
                                         std::is_same_v<Factor, bfloat16>);
-  }
-  if constexpr (!winograd) {
-    if (!prepared_by_patches(g, batch)) {
-      constexpr Conv2dGeometry factors = of_factors<Factor>(g);
-      workers.reserve_scratch(scratch_conv2d_channels_last(&workers, factors));
-      return convolve_channels_last<Factor>(workers, factors, batch, reinterpret_cast<const float*>(input), prepared,
-                                            result, epilogue);
-    }
+  } else if (!prepared_by_patches(g, batch)) {
+    constexpr Conv2dGeometry factors = of_factors<Factor>(g);
+    workers.reserve_scratch(scratch_conv2d_channels_last(&workers, factors));
+    return convolve_channels_last<Factor>(workers, factors, batch, reinterpret_cast<const float*>(input), prepared,
+                                          result, epilogue);
   }
   run_conv2d_prepared_patches<Factor>(workers, g, batch, input, prepared, result, epilogue, true);
 }
