@@ -2,6 +2,7 @@
 
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -46,7 +47,8 @@ class Products {
   bool multiply(Stream& stream, const MatmulGeometry& g, const Factor* lhs, const Factor* rhs, float* result, bool adds,
                 const RowBias& row = {}) {
     constexpr cudaDataType_t factor = std::is_same_v<Factor, bfloat16> ? CUDA_R_16BF : CUDA_R_32F;
-    const Plan& plan = planned(g, factor, adds, {alignment(lhs), alignment(rhs), alignment(result)}, row);
+    const long written = alignment(result), added = row.bias != nullptr ? alignment(row.bias) : written;
+    const Plan& plan = planned(g, factor, adds, {alignment(lhs), alignment(rhs), std::min(written, added)}, row);
     if (!plan.serves) return false;
     if (row.bias != nullptr)  // read as the product is started, or recorded
       cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &row.bias, sizeof row.bias);
@@ -76,7 +78,7 @@ class Products {
       if (operation != nullptr) cublasLtMatmulDescDestroy(operation);
     }
   };
-  using Alignments = std::array<long, 3>;  ///< of lhs, rhs and result, in bytes
+  using Alignments = std::array<long, 3>;  ///< of lhs, rhs, and result and bias, in bytes
   using Key = std::array<long, 14>;
 
   static long alignment(const void* data) {
