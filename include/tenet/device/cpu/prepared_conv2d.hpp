@@ -3,6 +3,7 @@
 #include <tenet/core/large_memory.hpp>
 #include <tenet/device/cpu/convolution_channels_last.hpp>
 #include <tenet/device/cpu/prepared_patches.hpp>
+#include <tenet/device/cpu/winograd_few_tiles.hpp>
 
 /// Which kernel serves a convolution whose weights may be prepared: chosen by the shape and, where the shape leaves
 /// two, by the batch of a run. Both read weights packed for patches: transformed ones would be four times as many, and
@@ -15,6 +16,13 @@ template <ConvolvingWorkers Executor = Workers, class Factor = float>
 constexpr bool prepared_by_winograd(const Conv2dGeometry& g, long batch) {
   return convolution_kernel<Executor>(g) == ConvolutionKernel::winograd &&
          batch * g.positions() >= (std::is_same_v<Factor, float> ? 40 : 64);
+}
+
+/// Images of few tiles have a kernel of their own, for images with their channels last.
+template <ConvolvingWorkers Executor, class Factor>
+constexpr bool prepared_by_few_tiles(const Conv2dGeometry& g, long batch) {
+  return convolution_kernel<Executor>(g) == ConvolutionKernel::winograd && std::is_same_v<Factor, float> &&
+         few_tiles_form(g, batch) != FewTilesForm::none;
 }
 
 /// With few positions weights are what takes time: patches are multiplied while the next weights are fetched.
@@ -67,9 +75,10 @@ constexpr long scratch_prepared_conv2d(const Executor* workers, Known<g>, Factor
   constexpr bool winograd = convolution_kernel<Executor>(g) == ConvolutionKernel::winograd,
                  rows = takes_channels_last<Executor>(g);
   constexpr Conv2dGeometry factors = of_factors<Factor>(g);
-  return detail::larger(scratch_prepared_patches(workers, factors),
-                        detail::larger(winograd ? scratch_winograd(workers, g) : 0,
-                                       rows ? scratch_conv2d_channels_last(workers, factors) : 0));
+  return detail::larger(
+      scratch_prepared_patches(workers, factors),
+      detail::larger(winograd ? detail::larger(scratch_winograd(workers, g), scratch_winograd_few_tiles()) : 0,
+                     rows ? scratch_conv2d_channels_last(workers, factors) : 0));
 }
 
 /// Floats of workspace for a batch.
@@ -82,6 +91,7 @@ long workspace_prepared_conv2d(const Executor* workers, Known<g>, Factor, long b
 
 template <ConvolvingWorkers Executor, Conv2dGeometry g, class Factor>
 long workspace_prepared_conv2d(const Executor* workers, ImagesChannelsLast, Known<g>, Factor factor, long batch) {
+  if (prepared_by_few_tiles<Executor, Factor>(g, batch)) return workspace_winograd_few_tiles(g, batch);
   if (!prepared_by_winograd<Executor, Factor>(g, batch) && !prepared_by_patches(g, batch)) return 0;
   return workspace_prepared_conv2d(workers, Known<g>{}, factor, batch);
 }
@@ -103,6 +113,9 @@ template <ConvolvingWorkers Executor, Conv2dGeometry g, class Factor>
 void prepared_channels_last(Executor& workers, int batch, const PreparedImage<Executor, g, Factor>* input,
                             const float* prepared, float* result, Epilogue epilogue) {
   if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
+    if constexpr (std::is_same_v<Factor, float>)
+      if (prepared_by_few_tiles<Executor, Factor>(g, batch))
+        return run_winograd_few_tiles(workers, g, batch, input, prepared, result, epilogue);
     if (prepared_by_winograd<Executor, Factor>(g, batch))
       return run_winograd_conv2d_packed(workers, g, batch, input, prepared, result, epilogue, true,
                                         std::is_same_v<Factor, bfloat16>);
