@@ -13,6 +13,15 @@ constexpr Conv2dGeometry one_channel{1, 28, 28, 64, 3, 3, 1, 1}, lenet{6, 14, 14
 static_assert(cpu::prepared_conv2d_weight(nobody, Known<one_channel>{}, 0.0f) == 0);
 static_assert(cpu::prepared_conv2d_weight(nobody, Known<lenet>{}, 0.0f) == 0);
 
+void check_close(const std::vector<float>& found, const std::vector<float>& expected) {
+  double worst = 0, largest = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    worst = std::fmax(worst, std::fabs(double{found[i]} - expected[i]));
+    largest = std::fmax(largest, std::fabs(double{expected[i]}));
+  }
+  CHECK(worst <= 1e-5 * largest);
+}
+
 /// Weights are prepared once, for batches of any size.
 template <Conv2dGeometry g>
 void check_prepared() {
@@ -30,12 +39,16 @@ void check_prepared() {
     check_workspace(workspace_prepared_conv2d(nobody, Known<g>{}, 0.0f, batch), [&](cpu::Workers& lent) {
       cpu::run_prepared_conv2d(lent, Known<g>{}, 0.0f, batch, input.data(), prepared.data(), found.data());
     });
-    double worst = 0, largest = 0;
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      worst = std::fmax(worst, std::fabs(double{found[i]} - expected[i]));
-      largest = std::fmax(largest, std::fabs(double{expected[i]}));
+    check_close(found, expected);
+    if constexpr (cpu::takes_channels_last<cpu::Workers>(g)) {
+      const auto turned = image_order::channels_last(input, g.channels, long{1} * g.height * g.width);
+      check_workspace(workspace_prepared_conv2d(nobody, ImagesChannelsLast{}, Known<g>{}, 0.0f, batch),
+                      [&](cpu::Workers& lent) {
+                        cpu::run_prepared_conv2d(lent, ImagesChannelsLast{}, Known<g>{}, 0.0f, batch, turned.data(),
+                                                 prepared.data(), found.data());
+                      });
+      check_close(image_order::channels_first(found.data(), batch, g.out_channels, g.positions()), expected);
     }
-    CHECK(worst <= 1e-5 * largest);
   }
 }
 
@@ -84,11 +97,12 @@ void check_bfloat16() {
 
 TEST_CASE("prepared weights agree with the reference whatever the batch", "[cpu][prepared_conv2d]") {
   constexpr Conv2dGeometry tiles{32, 7, 7, 48, 3, 3, 1, 1}, many{260, 4, 4, 512, 3, 3, 1, 1},
-      stride{16, 9, 9, 40, 3, 3, 2, 1}, point{70, 8, 8, 33, 1, 1, 2, 0};
-  check_prepared<tiles>();  // patches for one sample, Winograd for more
+      stride{16, 9, 9, 40, 3, 3, 2, 1}, point{70, 8, 8, 33, 1, 1, 2, 0}, lines{64, 4, 4, 80, 3, 3, 1, 1};
+  check_prepared<tiles>();  // patches, or Winograd of few tiles, for one sample, Winograd for more
   check_prepared<many>();
   check_prepared<stride>();
   check_prepared<point>();
+  check_prepared<lines>();
 }
 
 TEST_CASE("weights prepared as bfloat16 agree with the reference whatever the batch", "[cpu][prepared_conv2d]") {
