@@ -65,8 +65,8 @@ std::pair<int, int> products_with_bias() {
   std::pair<int, int> found{};
   for (int s = 0; s < Program::lowered.used.steps; ++s) {
     const auto& step = Program::lowered.steps[s];
-    if (step.kind != Kind::kernel || std::string_view(step.name) != "matmul" || !step.bias) continue;
-    ++(step.bias.relu ? found.second : found.first);
+    if (step.kind != Kind::kernel || std::string_view(step.name) != "matmul" || step.pointwise.bias() < 0) continue;
+    ++(step.pointwise.ends_with_relu() ? found.second : found.first);
   }
   return found;
 }

@@ -47,7 +47,7 @@ constexpr auto biases() {
   for (int s = 0; s < Program::lowered.used.steps; ++s) {
     const auto& step = Program::lowered.steps[s];
     if (step.kind != Kind::kernel || std::string_view(step.name) != "matmul") continue;
-    found[products++] = !step.bias ? '.' : step.bias.relu ? 'r' : 'b';
+    found[products++] = step.pointwise.bias() < 0 ? '.' : step.pointwise.ends_with_relu() ? 'r' : 'b';
   }
   return found;
 }

@@ -17,8 +17,9 @@
 namespace tenet {
 
 /// The kernels of a GPU, started by an executor: that of a GPU, or one that runs them on the host (to prove them).
-/// With `tensor_float32` libraries may round factors to TF32.
-template <class Executor_, bool tensor_float32 = false>
+/// With `tensor_float32` libraries may round factors to TF32; with `fused` cuDNN compiles what is behind a convolution
+/// into its kernel.
+template <class Executor_, bool tensor_float32 = false, bool fused = false>
 struct CudaKernels {
   using Lane = float;
   using Executor = Executor_;
@@ -32,7 +33,9 @@ struct CudaKernels {
   static constexpr bool uses_tensor_float32 = tensor_float32;
   static constexpr bool turns_images = true;
   static constexpr bool kernels_add_bias = true;
-  using TensorFloat32 = CudaKernels<Executor, true>;
+  static constexpr bool fuses_convolutions = fused;
+  using TensorFloat32 = CudaKernels<Executor, true, fused>;
+  using Fused = CudaKernels<Executor, tensor_float32, true>;
 };
 
 /// GPU number Index of this machine. Files that use it are compiled as CUDA C++ (nvcc, ".cu").

@@ -35,20 +35,65 @@ struct ElementArguments {
 using ElementRange = void (*)(const ElementArguments&, long first, long last, long stride, long repeat,
                               float* accumulator);
 
-/// A region behind a kernel that adds a bias to each row of the result, and perhaps takes the positive part: what
-/// libraries do as they write. Nothing else reads the kernel's result, and the region has one output.
-struct BiasForm {
-  signed char input = -1;  ///< of the region: the bias; -1: it is another region
-  bool relu = false;
+/// An operation of a region that libraries know, too: a + b, max(a, 0), (a - b)·c + d.
+enum class Pointwise : signed char { other, add, relu, normalize };
 
-  constexpr explicit operator bool() const { return input >= 0; }
+/// A region behind a kernel that consists of these, for libraries that do it as they write. Nothing else reads the
+/// kernel's result, the region has one output, that of its last operation, and reads whole values in the order of the
+/// result and rows, one number for each column.
+struct PointwiseForm {
+  static constexpr int most = 8;
+
+  signed char operations = 0;  ///< 0: it is another region
+  signed char result = -1;     ///< the input that is the kernel's result
+  Pointwise kinds[most]{};
+  signed char source[most][4]{};     ///< as in `Wiring`
+  unsigned short rows = 0;           ///< bit k: input k is a row
+  unsigned short narrow_inputs = 0;  ///< bit k: input k lies in memory as `bfloat16`
+  bool narrow_output = false;
+
+  constexpr explicit operator bool() const { return operations > 0; }
+  TENET_HOST_DEVICE constexpr bool is_row(int input) const { return (rows >> input & 1) != 0; }
+  TENET_HOST_DEVICE constexpr bool is_narrow(int input) const { return (narrow_inputs >> input & 1) != 0; }
+  constexpr bool ends_with_relu() const { return operations > 0 && kinds[operations - 1] == Pointwise::relu; }
+
+  /// The input that the region adds to each row of the result, if it does that and at most takes the positive part of
+  /// it, in floats; else -1.
+  constexpr int bias() const {
+    const bool adds = operations >= 1 && kinds[0] == Pointwise::add && narrow_inputs == 0 && !narrow_output;
+    if (!adds || operations > 2 || (operations == 2 && !(ends_with_relu() && source[1][0] == -1))) return -1;
+    const int other = source[0][0] == result ? source[0][1] : source[0][1] == result ? source[0][0] : -1;
+    return other >= 0 && is_row(other) ? other : -1;
+  }
+
+  /// Element i of the output, where the kernel's result is `value`.
+  TENET_HOST_DEVICE float at(const ElementArguments& arguments, long i, float value) const {
+    float values[most];
+    const auto read = [&](int from) {
+      if (from < 0) return values[-1 - from];
+      if (from == result) return value;
+      const ElementArguments::Input& input = arguments.inputs[from];
+      const long element = is_row(from) ? i % input.count : i;
+      return is_narrow(from) ? float{reinterpret_cast<const bfloat16*>(input.data)[element]} : input.data[element];
+    };
+    for (int k = 0; k < operations; ++k) {
+      const float first = read(source[k][0]);
+      if (kinds[k] == Pointwise::add)
+        values[k] = first + read(source[k][1]);
+      else if (kinds[k] == Pointwise::relu)
+        values[k] = first > 0 ? first : 0;
+      else
+        values[k] = (first - read(source[k][1])) * read(source[k][2]) + read(source[k][3]);
+    }
+    return values[operations - 1];
+  }
 };
 
-/// A region behind a kernel, run on each range that the kernel has written; or done by the kernel as `bias` says.
+/// A region behind a kernel, run on each range that the kernel has written; or done by the kernel, if `form` says how.
 struct RegionEpilogue {
   ElementRange range;
   const ElementArguments* arguments;
-  BiasForm bias{};
+  const PointwiseForm* form = nullptr;
 
   /// The region of an epilogue; null: it is none.
   static const RegionEpilogue* of(const Epilogue& epilogue) {

@@ -231,7 +231,7 @@ struct LoweringPass {
     if (behind >= 0 && !apart) {
       step.epilogue = behind_region();
       if constexpr (requires { requires Device::kernels_add_bias; })
-        if (fusion.absorbed[head] && converted < 0) step.bias = bias_behind(step, type);
+        if (fusion.absorbed[head] && converted < 0) step.pointwise = pointwise_behind(step, type, lies);
     }
     if (converted >= 0 && behind < 0 && g.nodes[head].operation->carries_epilogue && lies == storage.layout[head]) {
       step.epilogue = copy(type, computed, stored(head));
@@ -253,17 +253,30 @@ struct LoweringPass {
     store();
   }
 
-  /// Whether the region behind a step adds a bias to each row of its result.
-  constexpr BiasForm bias_behind(const Step<Device>& step, const TensorInfo& type) const {
+  /// What the region behind a step does, if its device's kernels may do it: a bias of a product, and what is behind a
+  /// convolution where the device fuses such.
+  constexpr PointwiseForm pointwise_behind(const Step<Device>& step, const TensorInfo& type, Layout lies) const {
     const RegionCall& call = lowered.calls[step.epilogue];
     const RegionInput* const inputs = lowered.inputs + call.first_input;
-    const long row = type.rank > 0 ? type.extents[type.rank - 1] : 1;
-    for (int k = 0; k < 2 && call.inputs == 2; ++k) {
-      const RegionInput &result = inputs[k], &bias = inputs[1 - k];
-      if (result.access.full && result.place == step.result && !bias.access.full && !bias.access.batched &&
-          bias.access.inner == 1 && bias.access.count == row)
-        return bias_form(lowered.programs[call.program], k);
+    const TensorInfo laid = in_layout(type, lies);
+    const long row = laid.rank > 0 ? laid.extents[laid.rank - 1] : 1;
+    int result = -1;
+    unsigned rows = 0;
+    for (int k = 0; k < call.inputs; ++k) {
+      const Access& how = inputs[k].access;
+      if (how.full) {
+        if (inputs[k].place == step.result) result = k;
+      } else if (!how.batched && !how.turned && how.inner == 1 && how.count == row) {
+        rows |= 1u << k;
+      } else {
+        return {};
+      }
     }
+    if (result < 0) return {};
+    const PointwiseForm form = pointwise_form(lowered.programs[call.program], result, rows);
+    if (lies == Layout::standard && form.bias() >= 0) return form;
+    if constexpr (requires { requires Device::fuses_convolutions; })
+      if (lies == Layout::channels_last) return form;
     return {};
   }
 

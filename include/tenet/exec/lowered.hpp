@@ -3,6 +3,7 @@
 #include <tenet/device/element.hpp>
 #include <tenet/graph/memory_plan.hpp>
 #include <tenet/ops/activation.hpp>
+#include <tenet/ops/normalization.hpp>
 #include <tenet/ops/sum_over_workers.hpp>
 
 /// A program as constants: what is read while it runs.
@@ -44,10 +45,10 @@ struct Step {
   Place operands[max_operands]{};
   Place result{};
   int attribute = 0;
-  int region = -1;    ///< of a region alone, or in front of a sum
-  int epilogue = -1;  ///< the region behind a kernel or sum
-  BiasForm bias{};    ///< what that is, of devices whose kernels may do it
-  Access sum{};       ///< of a sum: where the result lies in the operand
+  int region = -1;            ///< of a region alone, or in front of a sum
+  int epilogue = -1;          ///< the region behind a kernel or sum
+  PointwiseForm pointwise{};  ///< what that is, of devices whose kernels may do it
+  Access sum{};               ///< of a sum: where the result lies in the operand
   Relayout relayout{};
   Role role = Role::store;
   Cost flops{};
@@ -81,22 +82,34 @@ struct RegionProgram {
   }
 };
 
-/// Which operand of a region's first operation the bias is, if the region adds one to the other, input `result`.
+/// Which operation a function of a region is.
 template <class Device>
-constexpr BiasForm bias_form(const RegionProgram<Device>& program, int result) {
+constexpr Pointwise pointwise_of(typename RegionProgram<Device>::Function function) {
+  using Lane = typename Device::Lane;
+  if (function == &detail::element_thunk<ops::Add, Lane>) return Pointwise::add;
+  if (function == &detail::element_thunk<ops::Relu, Lane>) return Pointwise::relu;
+  if (function == &detail::element_thunk<ops::Normalize, Lane>) return Pointwise::normalize;
+  return Pointwise::other;
+}
+
+/// The form of a region whose input `result` is a kernel's result, and whose inputs `rows` are rows.
+template <class Device>
+constexpr PointwiseForm pointwise_form(const RegionProgram<Device>& program, int result, unsigned rows) {
   const Wiring& wiring = program.wiring;
-  const bool relu = wiring.operations == 2;
-  if ((wiring.operations != 1 && !relu) || wiring.inputs != 2 || wiring.outputs != 1) return {};
-  if (wiring.narrow_inputs != 0 || wiring.narrow_outputs != 0 || wiring.turned_inputs != 0) return {};
-  if (program.functions[0] != &detail::element_thunk<ops::Add, typename Device::Lane>) return {};
-  if (relu && (program.functions[1] != &detail::element_thunk<ops::Relu, typename Device::Lane> ||
-               wiring.source[1][0] != -1))  // of the sum
-    return {};
-  const int bias = 1 - result;
-  const bool adds = (wiring.source[0][0] == result && wiring.source[0][1] == bias) ||
-                    (wiring.source[0][0] == bias && wiring.source[0][1] == result);
-  if (!adds || wiring.output[0] != wiring.operations - 1) return {};
-  return {static_cast<signed char>(bias), relu};
+  if (wiring.operations < 1 || wiring.operations > PointwiseForm::most || wiring.outputs != 1) return {};
+  if (wiring.turned_inputs != 0 || wiring.output[0] != wiring.operations - 1) return {};
+  PointwiseForm form;
+  for (int k = 0; k < wiring.operations; ++k) {
+    form.kinds[k] = pointwise_of<Device>(program.functions[k]);
+    if (form.kinds[k] == Pointwise::other) return {};
+    for (int j = 0; j < 4; ++j) form.source[k][j] = wiring.source[k][j];
+  }
+  form.operations = wiring.operations;
+  form.result = static_cast<signed char>(result);
+  form.rows = static_cast<unsigned short>(rows);
+  form.narrow_inputs = wiring.narrow_inputs;
+  form.narrow_output = wiring.output_is_narrow(0);
+  return form;
 }
 
 /// Most distinct regions of one program.

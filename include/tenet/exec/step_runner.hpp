@@ -78,7 +78,7 @@ class StepRunner {
     RegionEpilogue region{};
     Epilogue epilogue;
     if (step.epilogue >= 0) {
-      region = {prepare(tables.calls[step.epilogue], arenas, tables, behind), &behind, step.bias};
+      region = {prepare(tables.calls[step.epilogue], arenas, tables, behind), &behind, &step.pointwise};
       epilogue = region.epilogue();
     }
     float* const result = arenas.writable(step.result);

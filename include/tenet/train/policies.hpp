@@ -79,6 +79,26 @@ struct DirectConvolution {
   using ConvolvingKernels = typename detail::DirectOf<Kernels>::type;
 };
 
+namespace detail {
+template <class Kernels>
+struct FusedOf {
+  using type = Kernels;  // of a device that fuses them anyway
+};
+template <class Kernels>
+  requires requires { typename Kernels::Fused; }
+struct FusedOf<Kernels> {
+  using type = typename Kernels::Fused;
+};
+}  // namespace detail
+
+/// On a GPU cuDNN compiles a convolution and what is behind it (bias, batch norm of inference, a sum, ReLU) into one
+/// kernel, which takes it up to a second for each shape and batch, once a program. On a processor, where convolutions
+/// do that anyway, the same as `WinogradConvolution`.
+struct FusedConvolution {
+  template <class Kernels>
+  using ConvolvingKernels = typename detail::FusedOf<Kernels>::type;
+};
+
 /// The training step's plan takes at most so many bytes a sample for activations: where it would take more, values of
 /// the forward pass are computed again in the backward pass instead of being kept.
 template <long BytesPerSample>

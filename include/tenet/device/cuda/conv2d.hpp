@@ -6,6 +6,7 @@
 #include <string>
 #include <tenet/core/bfloat16.hpp>
 #include <tenet/core/geometry.hpp>
+#include <tenet/device/cuda/fused_conv2d.hpp>
 #include <tenet/device/cuda/plans.hpp>
 #include <tenet/device/cuda/stream.hpp>
 #include <tenet/device/cuda/team.hpp>
@@ -14,10 +15,6 @@
 
 /// Convolutions: cuDNN's on a GPU, with channels last, as tensor cores want them.
 namespace tenet::gpu {
-
-inline void check(cudnnStatus_t status, const char* what) {
-  if (status != CUDNN_STATUS_SUCCESS) fail("Cuda", what, "success", cudnnGetErrorString(status));
-}
 
 /// Which of a convolution's three kernels: the result, or the gradient by input or weight.
 enum class Conv2dPass : int { result, input_gradient, weight_gradient };
@@ -183,14 +180,15 @@ struct ConvolutionElement {
     return float{at.input[of_input]} * float{at.result[of_result]};
   }
 
-  TENET_HOST_DEVICE void operator()(long element) const {
+  TENET_HOST_DEVICE void operator()(long element) const { to[element] = Number(sum(element)); }
+
+  TENET_HOST_DEVICE float sum(long element) const {
     const auto digit = [&element](int extent) {
       const auto result = static_cast<int>(element % extent);
       element /= extent;
       return result;
     };
     float sum = 0;
-    const long index = element;
     if constexpr (pass == Conv2dPass::result) {
       const int o = digit(g.out_channels), j = digit(g.out_width()), i = digit(g.out_height());
       const auto n = static_cast<int>(element);
@@ -214,7 +212,23 @@ struct ConvolutionElement {
         for (int i = 0; i < g.out_height(); ++i)
           for (int j = 0; j < g.out_width(); ++j) sum += product(n, o, i, j, c, u, v);
     }
-    to[index] = Number(sum);
+    return sum;
+  }
+};
+
+/// The same of a convolution with the region behind it.
+template <class Number>
+struct FusedConvolutionElement {
+  ConvolutionElement<Conv2dPass::result, Number> convolution;
+  PointwiseForm form;
+  ElementArguments arguments;
+
+  TENET_HOST_DEVICE void operator()(long i) const {
+    const float value = form.at(arguments, i, convolution.sum(i));
+    if (form.narrow_output)
+      reinterpret_cast<bfloat16*>(arguments.outputs[0])[i] = bfloat16(value);
+    else
+      arguments.outputs[0][i] = value;
   }
 };
 
@@ -230,6 +244,15 @@ void run_convolution(Executor& executor, Conv2dPass pass, const Conv2dGeometry& 
     for_each(executor, batch * g.input_size(), detail::ConvolutionElement<input_gradient, Number>{g, batch, at, to});
   else
     for_each(executor, g.weight_size(), detail::ConvolutionElement<weight_gradient, Number>{g, batch, at, to});
+}
+
+template <class Executor, class Number>
+bool run_fused_convolution(Executor& executor, const Conv2dGeometry& g, int batch, const Number* input,
+                           const Number* weight, const RegionEpilogue& region) {
+  for_each(executor, batch * g.result_size(),
+           detail::FusedConvolutionElement<Number>{
+               {g, batch, {input, weight, nullptr}, nullptr}, *region.form, *region.arguments});
+  return true;
 }
 
 template <class Executor>
@@ -251,6 +274,10 @@ constexpr long scratch_conv2d_weight_gradient(const Executor*, const Conv2dGeome
 template <class Executor, class Number>
 void run_conv2d(Executor& executor, ChannelsLast, const Conv2dGeometry& g, int batch, const Number* input,
                 const Number* weight, Number* result, Epilogue epilogue = {}) {
+  const RegionEpilogue* const region = RegionEpilogue::of(epilogue);
+  if (region != nullptr && region->form != nullptr && *region->form &&
+      run_fused_convolution(executor, g, batch, input, weight, *region))
+    return;
   run_convolution(executor, Conv2dPass::result, g, batch, Conv2dOperands<Number>{input, weight, nullptr}, result);
   epilogue(0, batch * g.result_size());
 }

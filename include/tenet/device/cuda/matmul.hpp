@@ -195,8 +195,9 @@ struct ProductElement {
 
 /// What a region behind a product has the product do.
 inline RowBias row_bias(const RegionEpilogue* region) {
-  if (region == nullptr || !region->bias) return {};
-  return {region->arguments->inputs[region->bias.input].data, region->bias.relu};
+  const int bias = region != nullptr && region->form != nullptr ? region->form->bias() : -1;
+  if (bias < 0) return {};
+  return {region->arguments->inputs[bias].data, region->form->ends_with_relu()};
 }
 
 }  // namespace detail
