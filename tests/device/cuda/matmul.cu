@@ -26,6 +26,19 @@ TEST_CASE("products of matrices agree with the reference", "[cuda][matmul]") {
 namespace {
 int calls_of_region = 0;
 void count_calls(const tenet::ElementArguments&, long, long, long, long, float*) { ++calls_of_region; }
+/// Input 1 is added to each row of the result, input 0.
+tenet::PointwiseForm added_to_rows(bool relu) {
+  tenet::PointwiseForm form;
+  form.operations = relu ? 2 : 1;
+  form.result = 0;
+  form.rows = 1 << 1;
+  form.kinds[0] = tenet::Pointwise::add;
+  form.source[0][1] = 1;
+  form.kinds[1] = tenet::Pointwise::relu;
+  form.source[1][0] = -1;
+  return form;
+}
+
 }  // namespace
 
 TEST_CASE("products add a bias to each row, and take the positive part, as they write", "[cuda][matmul]") {
@@ -49,7 +62,8 @@ TEST_CASE("products add a bias to each row, and take the positive part, as they 
               tenet::ElementArguments arguments{};
               arguments.inputs[1] = {place.in(bias), 1, columns};
               arguments.outputs[0] = to;
-              const tenet::RegionEpilogue region{count_calls, &arguments, {1, relu}};
+              const tenet::PointwiseForm form = added_to_rows(relu);
+              const tenet::RegionEpilogue region{count_calls, &arguments, &form};
               float* const nowhere = nullptr;
               run_matmul(place.executor, g, factors(place, lhs), factors(place, rhs), nowhere, region.epilogue());
             }
@@ -73,7 +87,8 @@ TEST_CASE("behind several products, or sums of them, a bias is a region of its o
     tenet::ElementArguments arguments{};
     arguments.inputs[1] = {place.in(bias), 1, 4};
     arguments.outputs[0] = nullptr;
-    const tenet::RegionEpilogue region{count_calls, &arguments, {1, false}};
+    const tenet::PointwiseForm form = added_to_rows(false);
+    const tenet::RegionEpilogue region{count_calls, &arguments, &form};
     run_matmul(host, g, place.in(numbers), place.in(numbers), to, region.epilogue());
     host.copy_out(result.data(), to, g.result_size() * 4);
     host.synchronize();
