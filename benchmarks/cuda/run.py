@@ -26,10 +26,12 @@ class Work:
     precision: str  # tf32 or bf16
     over_eager: float | None = None
     over_compile: float | None = None
+    variant: str = ""  # of our program: a policy
 
     @property
     def name(self) -> str:
-        return f"{self.network} {'step' if self.kind == 'train' else 'inference'}, {self.precision}, batch {self.batch}"
+        what = f"{self.network} {'step' if self.kind == 'train' else 'inference'}, {self.precision}, batch {self.batch}"
+        return f"{what}, {self.variant}" if self.variant else what
 
 
 SMALL = {"over_eager": 5.0, "over_compile": 1.5}
@@ -39,6 +41,8 @@ WORKS = [
     Work("ResNet-18", "train", 256, "tf32"),
     Work("ResNet-18", "infer", 256, "bf16"),
     Work("ResNet-18", "infer", 1, "bf16"),
+    Work("ResNet-18", "infer", 256, "bf16", variant="FusedConvolution"),
+    Work("ResNet-18", "infer", 1, "bf16", variant="FusedConvolution"),
     *(Work(network, "train", 256, precision, **SMALL)
       for network in ("MLP 784-256-10", "LeNet") for precision in ("tf32", "bf16")),
     Work("MLP 784-256-10", "infer", 256, "tf32"),
@@ -67,6 +71,7 @@ class CudaBench(Bench):
         networks.write_data(work.network, batch, self.data)
         words = (work.kind, str(batch), self.data, *(["bf16"] if work.precision == "bf16" else []))
         program, *_ = NETWORKS[work.network].program.split()
+        program += "_fused" if work.variant == "FusedConvolution" else ""
         torch = python("torch_peer.py", work.network, work.kind, str(batch), self.data)
         prefix = "bf16 " if work.precision == "bf16" else ""
         found = [Competitor(Server(self.program(program), *words), "ours", "ours"),

@@ -68,7 +68,7 @@ struct PointwiseForm {
 
   /// Element i of the output, where the kernel's result is `value`.
   TENET_HOST_DEVICE float at(const ElementArguments& arguments, long i, float value) const {
-    float values[most];
+    float values[most] = {};
     const auto read = [&](int from) {
       if (from < 0) return values[-1 - from];
       if (from == result) return value;
