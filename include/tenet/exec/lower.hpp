@@ -135,8 +135,9 @@ struct LoweringPass {
   };
   constexpr Form stored(int value) const { return {plan.place[value], storage.layout[value]}; }
 
-  int step_number = 0;      ///< of the step that is being lowered
-  int next_conversion = 0;  ///< the first one of the steps behind it
+  int copied[G::output_count + 1]{}, copied_outputs = 0;  ///< outputs whose value lies elsewhere
+  int step_number = 0;                                    ///< of the step that is being lowered
+  int next_conversion = 0;                                ///< the first one of the steps behind it
   /// Of the kernel that is being lowered: its value if it is stored in another form than computed, else -1, and the
   /// form in which the kernel leaves it.
   int converted = -1;
@@ -185,6 +186,8 @@ struct LoweringPass {
   }
 
   constexpr Lowered<Device, room> run(const Schedule<n>& order) {
+    for (int i = 0; i < G::output_count; ++i)
+      if (plan.copied[i]) copied[copied_outputs++] = i;
     while (next_conversion < plan.conversion_count && plan.conversions[next_conversion].prepared)
       add_conversion(plan.conversions[next_conversion++]);
     lowered.prepared_steps = lowered.used.steps;
@@ -326,8 +329,9 @@ struct LoweringPass {
   /// Outputs whose value lies elsewhere: a region without operations. Gradients right behind the step that computes
   /// them, so that they can leave; the others at the end.
   constexpr void copies(bool of_gradients, const Schedule<n>& order, int behind) {
-    for (int i = 0; i < G::output_count; ++i) {
-      if (!plan.copied[i] || (g.outputs[i].destination == Destination::gradient) != of_gradients) continue;
+    for (int c = 0; c < copied_outputs; ++c) {
+      const int i = copied[c];
+      if ((g.outputs[i].destination == Destination::gradient) != of_gradients) continue;
       const int node = g.outputs[i].node, step = order.step[fusion.value[node]];
       if (of_gradients && step != behind) continue;
       const int value = fusion.value[node];
