@@ -283,12 +283,12 @@ void run_few_tiles(Workers& workers, const Form& form, long batch, const float* 
   };
   run_tasks(workers, g.channels / vector_width * form.units(), small, transform);
   auto multiply = [&](int index, int worker) {
-    const long first = panels.first(index), width = panels.width(index);
+    const long first = panels.first(index), columns = panels.width(index);
     const float* const panel = packed + first * g.taps();
     float* const sums = workers.scratch(worker);
-    multiply_few_tiles(form, panel, width, panel + width * g.taps(), values, sums,
+    multiply_few_tiles(form, panel, columns, panel + columns * g.taps(), values, sums,
                        std::make_integer_sequence<int, Form::passes>{});
-    for (long v = 0; v < width; v += vector_width) {
+    for (long v = 0; v < columns; v += vector_width) {
       for (long unit = 0; unit < form.units(); ++unit) {
         const float* const own = sums_of(form, sums, v, unit);
         form.write(
@@ -296,7 +296,7 @@ void run_few_tiles(Workers& workers, const Form& form, long batch, const float* 
             result + first + v);
       }
     }
-    for (long at = first; at < batch * g.result_size(); at += g.out_channels) epilogue(at, at + width);
+    for (long at = first; at < batch * g.result_size(); at += g.out_channels) epilogue(at, at + columns);
   };
   run_tasks(workers, panels.count, small, multiply);
 }
