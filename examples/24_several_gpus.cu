@@ -1,10 +1,12 @@
 // One training on two GPUs: each takes half of every batch, and gradients are added up between them while the backward
-// pass goes on. Where there are not two, the same programs and kernels run on the processor, in memories that are
-// closed to it meanwhile: slowly, but step by step what GPUs do.
-// test: --images 600 --epochs 3 --batch-size 32
+// pass goes on. Each updates its half of the parameters, and has the optimizer's state of that half alone; without the
+// policy ParameterServer<Sharded> both have, and update, all of it, to the same numbers. Where there are not two, the
+// same programs and kernels run on the processor, in memories that are closed to it meanwhile: slowly, but step by step
+// what GPUs do. test: --images 600 --epochs 3 --batch-size 32
 #include <tenet/cuda.hpp>
 #include <tenet/data/resident.hpp>
 #include <tenet/device/cuda_on_host.hpp>
+#include <tenet/parallel/parameter_server.hpp>
 
 #include "common/classify.hpp"
 #include "models/lenet.hpp"
@@ -14,7 +16,7 @@ using namespace tenet;
 template <class Device>
 void train(Options& options, const char* where) {
   const ExampleImages images = ExampleImages::load();
-  Trainer<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, Device, DataParallel<2>> trainer{
+  Trainer<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, Device, DataParallel<2>, ParameterServer<Sharded>> trainer{
       {.learning_rate = options.number("learning-rate"), .momentum = 0.9f, .weight_decay = 5e-4f}};
   std::printf("on two %s\n%s", where, trainer.summary().c_str());
   // Each has all images, and makes its part of a batch itself.

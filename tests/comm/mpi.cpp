@@ -134,7 +134,10 @@ TEST_CASE("training on ranks is training on one device with the samples of all",
   check_training<Cpu<0, 1>>();
 }
 
-TEST_CASE("the same on devices with memories of their own", "[mpi]") { check_training<far::Device>(); }
+TEST_CASE("the same on devices with memories of their own", "[mpi]") {
+  check_training<far::Device>();
+  check_training<far::Device, ShardedOptimizer>();
+}
 
 TEST_CASE("the same with parameter servers, and with the optimizer's state in parts", "[mpi]") {
   check_training<Cpu<0, 1>, ParameterServer<Sharded>>();

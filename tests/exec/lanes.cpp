@@ -65,15 +65,19 @@ class Queues {
 };
 static_assert(HasLanes<Queues>);
 
-/// Stands for what several devices do to gradients that are there, and to running statistics at the end.
+/// Stands for what several devices do to gradients that are there, to parameters behind the update, and to running
+/// statistics at the end.
 template <class P>
 struct Doublings {
   static constexpr auto plan = plan_buckets(P::lowered, P::slots, 16);
   static constexpr auto all = [] {
-    std::array<Exchange, static_cast<std::size_t>(plan.count) + 1> exchanges{};
-    for (std::size_t b = 0; b + 1 < exchanges.size(); ++b)
-      exchanges[b] = {"gradients", Arena::gradients, plan.buckets[b].first, plan.buckets[b].floats,
-                      plan.buckets[b].ready};
+    constexpr auto buckets = static_cast<std::size_t>(plan.count);
+    std::array<Exchange, 2 * buckets + 1> exchanges{};
+    for (std::size_t b = 0; b < buckets; ++b) {
+      const Bucket& bucket = plan.buckets[b];
+      exchanges[b] = {"gradients", Arena::gradients, bucket.first, bucket.floats, bucket.ready};
+      exchanges[buckets + b] = {"parameters", Arena::parameters, bucket.first, bucket.floats, P::lowered.after_update};
+    }
     exchanges.back() = {"statistics", Arena::buffers, 0, P::slots.buffer_floats, P::lowered.used.steps};
     return exchanges;
   }();
@@ -117,7 +121,10 @@ int check_orders() {
       if (entry.exchange < 0) return execution.run_steps(entry.step, entry.step + 1);
       disorders += entry.exchange != exchanges++;
       const Exchange& exchange = Exchanges::all[static_cast<std::size_t>(entry.exchange)];
-      float* const numbers = (exchange.arena == Arena::gradients ? gradients : buffers).data() + exchange.first;
+      std::vector<float>& arena = exchange.arena == Arena::gradients    ? gradients
+                                  : exchange.arena == Arena::parameters ? parameters
+                                                                        : buffers;
+      float* const numbers = arena.data() + exchange.first;
       for (long i = 0; i < exchange.floats; ++i) numbers[i] *= 2;
     };
     if (order == 0) {

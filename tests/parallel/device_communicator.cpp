@@ -1,6 +1,7 @@
 #include "tenet/parallel/device_communicator.hpp"
 
 #include <tenet/comm/simulated_transport.hpp>
+#include <tenet/parallel/synchronisation.hpp>
 
 #include "../support/far_device.hpp"
 #include "../support/ranks.hpp"
@@ -62,6 +63,53 @@ TEST_CASE("devices add up their numbers by their weights, and send those of one"
   for (const int devices : {2, 3, 4}) {
     const auto found = ranks::collect(devices, [](ThreadTransport& transport) { return numbers_after(transport); });
     for (int r = 0; r < devices; ++r) check(r, devices, found[static_cast<std::size_t>(r)]);
+  }
+}
+
+namespace {
+
+/// Each device's part of a sum by weights 1, 2, …; then all parts on all devices.
+template <class Place>
+void check_owners(int devices, long floats) {
+  CAPTURE(devices, floats);
+  const auto found = ranks::collect(devices, [&](ThreadTransport& transport) {
+    far::Executor executor(transport.rank());
+    DeviceCommunicator<far::Executor, ThreadTransport> communicator(executor, transport);
+    std::vector<float> numbers(static_cast<std::size_t>(floats));
+    for (long i = 0; i < floats; ++i) numbers[static_cast<std::size_t>(i)] = static_cast<float>(i);
+    communicator.weigh(static_cast<float>(transport.rank() + 1));
+    communicator.template reduce_to_owners<Place>(executor, numbers.data(), floats, {"sum", 0, -1});
+    communicator.await(executor);
+    std::vector<float> both = numbers;
+    communicator.template gather_from_owners<Place>(executor, numbers.data(), floats, {"parts", 1, -1});
+    communicator.await(executor);
+    both.insert(both.end(), numbers.begin(), numbers.end());
+    return both;
+  });
+  long differing = 0, owned = 0;
+  for (int r = 0; r < devices; ++r) {
+    const FloatRange own = Place::part(floats, r, devices);
+    owned += own.count;
+    for (long i = 0; i < floats; ++i) {
+      const float sum = static_cast<float>(i * devices * (devices + 1) / 2);
+      const std::vector<float>& numbers = found[static_cast<std::size_t>(r)];
+      const float part = numbers[static_cast<std::size_t>(i)];
+      differing += i >= own.first && i < own.first + own.count && part != sum;
+      differing += numbers[static_cast<std::size_t>(floats + i)] != sum;
+    }
+  }
+  CHECK(owned == floats);
+  CHECK(differing == 0);
+}
+
+}  // namespace
+
+TEST_CASE("parts of a sum come to their owners, and from them to all", "[parallel][device_communicator]") {
+  for (const long floats : {1L, 7L, 48L, 100L}) {
+    check_owners<Sharded>(2, floats);
+    check_owners<Sharded>(3, floats);
+    check_owners<OnRank<1>>(3, floats);
+    check_owners<OnRank<0>>(1, floats);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "../support/far_device.hpp"
 #include "tenet/comm/thread_transport.hpp"
+#include "tenet/parallel/sharded_optimizer.hpp"
 #include "tenet/tenet.hpp"
 
 using namespace tenet;
@@ -20,7 +21,7 @@ using ProgramOf = Trainer<Network, CrossEntropy, Sgd, Image<1, 4, 4>, far::Devic
 TEST_CASE("each bucket leaves behind the steps that make it, running statistics at the end",
           "[parallel][exchanged_gradients]") {
   using P = ProgramOf<Net>;
-  using Exchanges = ExchangedGradients<P, 64, ThreadTransport>;
+  using Exchanges = ExchangedGradients<P, AllReduce, 64, ThreadTransport>;
   REQUIRE(Exchanges::all.size() >= 3);
   long floats = 0;
   for (std::size_t i = 0; i + 1 < Exchanges::all.size(); ++i) {
@@ -36,6 +37,23 @@ TEST_CASE("each bucket leaves behind the steps that make it, running statistics 
   CHECK(last.arena == Arena::buffers);
   CHECK(last.floats == P::slots.buffer_floats);
   CHECK(last.after == P::lowered.used.steps);
-  using OfPlain = ExchangedGradients<ProgramOf<Plain>, 1 << 20, ThreadTransport>;
+  using OfPlain = ExchangedGradients<ProgramOf<Plain>, AllReduce, 1 << 20, ThreadTransport>;
   CHECK(OfPlain::all.size() == 1);  // no running statistics
+}
+
+TEST_CASE("where parts have owners, their parameters go round behind the update", "[parallel][exchanged_gradients]") {
+  using P = ProgramOf<Net>;
+  using Exchanges = ExchangedGradients<P, ShardedOptimizer, 64, ThreadTransport>;
+  using OfAll = ExchangedGradients<P, AllReduce, 64, ThreadTransport>;
+  const std::size_t buckets = OfAll::all.size() - 1;
+  REQUIRE(Exchanges::all.size() == 2 * buckets + 1);
+  for (std::size_t b = 0; b < buckets; ++b) {
+    const Exchange &gradients = Exchanges::all[b], &parameters = Exchanges::all[buckets + b];
+    CHECK(gradients.after == OfAll::all[b].after);
+    CHECK(parameters.arena == Arena::parameters);
+    CHECK(parameters.first == gradients.first);
+    CHECK(parameters.floats == gradients.floats);
+    CHECK(parameters.after == P::lowered.after_update);
+  }
+  CHECK(Exchanges::all.back().arena == Arena::buffers);
 }

@@ -6,6 +6,7 @@
 #include "tenet/cuda.hpp"
 #include "tenet/device/cuda_on_host.hpp"
 #include "tenet/parallel/nccl.hpp"
+#include "tenet/parallel/parameter_server.hpp"
 #include "tenet/tenet.hpp"
 
 using namespace tenet;
@@ -15,31 +16,34 @@ namespace {
 struct Net : Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, ReLU, Flatten, Linear<144, 3>> {};
 template <class Device, int replicas, class... Policies>
 using TrainerOn =
-    Trainer<Net, CrossEntropy, Sgd, Image<1, 8, 8>, Device, DataParallel<replicas>, AllReduce, BucketBytes<64>>;
+    Trainer<Net, CrossEntropy, Sgd, Image<1, 8, 8>, Device, DataParallel<replicas>, BucketBytes<64>, Policies...>;
 
-/// `replicas` of a device train as those of the reference device do: whole batches, and some that leave one without
-/// samples.
-template <class Device, int replicas, class... Policies>
+/// `replicas` of a device train as those of the reference device do by `AllReduce`: whole batches, and some that leave
+/// one without samples.
+template <class Device, int replicas, class Synchronisation = AllReduce, class... Policies>
 void check_training() {
   std::vector<float> images(12 * 64);
   std::vector<std::int32_t> labels(12);
   Random random(5);
   for (float& pixel : images) pixel = random.uniform(-1, 1);
   for (std::int32_t& label : labels) label = static_cast<int>(random.below(3));
-  TrainerOn<Reference, replicas, Policies...> here{{.learning_rate = 0.05f}, 3};
-  TrainerOn<Device, replicas, Policies...> there{{.learning_rate = 0.05f}, 3};
+  TrainerOn<Reference, replicas, AllReduce, Policies...> here{{.learning_rate = 0.05f}, 3};
+  TrainerOn<Device, replicas, Synchronisation, Policies...> there{{.learning_rate = 0.05f}, 3};
   check_same_training(here, there, images.data(), labels.data(), {4, 4, 12, 4, 1, 12, 1}, 1e-4f);
 }
 
 }  // namespace
 
 TEST_CASE("several devices train together, in pieces, through memories that are closed to the host", "[cuda][nccl]") {
-  check_training<CudaOnHost<>, 2, MicroBatches<2>>();
+  check_training<CudaOnHost<>, 2, AllReduce, MicroBatches<2>>();
+  check_training<CudaOnHost<>, 2, ParameterServer<Sharded>>();
 }
 
 TEST_CASE("one GPU, and two, train through NCCL", "[cuda][nccl]") {
-  if (gpu::device_count() > 0) check_training<Cuda<0>, 1, SyncBatchNorm>();  // whose sums are NCCL's, with one GPU, too
+  if (gpu::device_count() > 0)
+    check_training<Cuda<0>, 1, AllReduce, SyncBatchNorm>();  // whose sums are NCCL's, with one GPU, too
   if (gpu::device_count() > 1) check_training<Cuda<0>, 2>();
+  if (gpu::device_count() > 1) check_training<Cuda<0>, 2, ParameterServer<Sharded>>();
 }
 
 TEST_CASE("GPUs add up their numbers by their weights, and send those of one of them", "[cuda][nccl]") {
@@ -73,5 +77,50 @@ TEST_CASE("GPUs add up their numbers by their weights, and send those of one of 
     CHECK(numbers[999] == numbers[0]);
     CHECK(numbers[1000] == static_cast<float>(count));
     CHECK(numbers[1999] == static_cast<float>(count));
+  }
+}
+
+namespace {
+
+/// Of each device: all numbers, when the owners of parts have added these up and all have been brought together.
+template <class Place>
+void check_owners(long floats) {
+  const int count = gpu::device_count();
+  if (count < Place::least_replicas) return;
+  ThreadNetwork network(count);
+  std::vector<std::thread> threads;
+  std::vector<std::vector<float>> found(static_cast<std::size_t>(count));
+  for (int r = 0; r < count; ++r)
+    threads.emplace_back([&, r] {
+      gpu::Stream stream(r);
+      ThreadTransport transport(network, r);
+      DeviceCommunicator<gpu::Stream, ThreadTransport> communicator(stream, transport);
+      std::vector<float> numbers(static_cast<std::size_t>(floats));
+      for (long i = 0; i < floats; ++i) numbers[static_cast<std::size_t>(i)] = static_cast<float>(i);
+      DeviceBuffer<gpu::Stream> there;
+      there.grow(stream, floats, "a test");
+      stream.copy_in(there.data(), numbers.data(), 4 * floats);
+      communicator.weigh(static_cast<float>(r + 1));
+      communicator.reduce_to_owners<Place>(stream, there.data(), floats, {"numbers", 0, -1});
+      communicator.gather_from_owners<Place>(stream, there.data(), floats, {"numbers", 1, -1});
+      communicator.await(stream);
+      stream.copy_out(numbers.data(), there.data(), 4 * floats);
+      stream.synchronize();
+      found[static_cast<std::size_t>(r)] = numbers;
+    });
+  for (std::thread& thread : threads) thread.join();
+  long differing = 0;
+  for (const std::vector<float>& numbers : found)
+    for (long i = 0; i < floats; ++i)
+      differing += numbers[static_cast<std::size_t>(i)] != static_cast<float>(i * count * (count + 1) / 2);
+  CHECK(differing == 0);
+}
+
+}  // namespace
+
+TEST_CASE("parts of a sum come to the GPUs that own them, and from them to all", "[cuda][nccl]") {
+  for (const long floats : {960L, 1000L, 3L}) {  // in equal parts for most numbers of GPUs, and not
+    check_owners<Sharded>(floats);
+    check_owners<OnRank<0>>(floats);
   }
 }

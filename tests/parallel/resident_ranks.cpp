@@ -2,6 +2,7 @@
 
 #include "../support/far_device.hpp"
 #include "../support/training_ranks.hpp"
+#include "tenet/parallel/sharded_optimizer.hpp"
 
 using namespace tenet;
 
@@ -63,6 +64,11 @@ TEST_CASE("ranks whose devices have memories of their own train as those on the 
 }
 
 TEST_CASE("MicroBatches: each takes its samples in pieces", "[parallel][resident_ranks]") { check<MicroBatches<2>>(); }
+
+TEST_CASE("ShardedOptimizer: each updates its part of the parameters", "[parallel][resident_ranks]") {
+  check<ShardedOptimizer>();
+  check<ShardedOptimizer, MicroBatches<2>>();
+}
 
 TEST_CASE("SyncBatchNorm: they train as one device with the samples of all", "[parallel][resident_ranks]") {
   using networks::Residual;

@@ -1,12 +1,16 @@
 #include "tenet/parallel/resident_replicas.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "../support/far_device.hpp"
 #include "../support/message.hpp"
 #include "../support/same_training.hpp"
+#include "../support/thread_world.hpp"
 #include "../temporary_folder.hpp"
 #include "tenet/data/resident.hpp"
+#include "tenet/parallel/parameter_server.hpp"
+#include "tenet/parallel/sharded_optimizer.hpp"
 #include "tenet/tenet.hpp"
 #include "tenet/train/timeline.hpp"
 
@@ -14,11 +18,29 @@ using namespace tenet;
 
 namespace {
 
+using Two = DataParallel<2>;
+template <class... Tags>
+using Wrong =
+    typename decltype(Policies<Features<4>, far::Device, Tags...>::template explanation<mistake::Nothing>())::type;
+static_assert(std::is_void_v<Wrong<Two>> && std::is_void_v<Wrong<Two, ParameterServer<Sharded>, BucketBytes<64>>>);
+static_assert(std::is_same_v<Wrong<Two, Ring>, mistake::OwnMemoryWith<Ring>>);
+static_assert(std::is_same_v<Wrong<Two, ShardedOptimizer>, mistake::OwnMemoryWith<ShardedOptimizer>>);
+using NotWaited = ParameterServer<Sharded, Asynchronous>;
+static_assert(std::is_same_v<Wrong<Two, NotWaited>, mistake::ServerOfReplicas<NotWaited, Two>>);
+using Third = ParameterServer<OnRank<2>>;
+static_assert(std::is_same_v<Wrong<Two, Third>, mistake::ServerOfReplicas<Third, Two>>);
+using OnRanks = Distributed<ThreadWorld>;
+static_assert(std::is_void_v<Wrong<OnRanks>> && std::is_void_v<Wrong<OnRanks, ShardedOptimizer, MicroBatches<2>>>);
+static_assert(std::is_same_v<Wrong<OnRanks, NotWaited>, mistake::OwnMemoryWith<NotWaited>>);
+static_assert(std::is_same_v<Wrong<OnRanks, Reproducible>, mistake::OwnMemoryWith<Reproducible>>);
+
 /// With everything that is kept from step to step: parameters, running statistics, optimizer states, dropout's seed.
 struct Net : Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, ReLU, MaxPool2d<2>, Dropout<25>, Flatten, Linear<36, 3>> {};
 using Shape = Image<1, 8, 8>;
+template <class Device, int replicas, class Synchronisation = AllReduce, class... Policies>
+using TrainerBy = Trainer<Net, CrossEntropy, Adam, Shape, Device, DataParallel<replicas>, Synchronisation, Policies...>;
 template <class Device, int replicas, class... Policies>
-using TrainerOn = Trainer<Net, CrossEntropy, Adam, Shape, Device, DataParallel<replicas>, AllReduce, Policies...>;
+using TrainerOn = TrainerBy<Device, replicas, AllReduce, Policies...>;
 
 struct Samples {
   std::vector<float> images;
@@ -63,7 +85,56 @@ void check_training() {
   for (long i = 0; i < Weights<Net>::table.parameter_floats; ++i) CHECK(found[i] == Approx(expected[i]).margin(1e-6));
 }
 
+/// Each number is updated by its owner alone, as it is by all devices with `AllReduce`: to the same bits.
+template <int replicas, class Place, class... Policies>
+void check_owners() {
+  CAPTURE(replicas);
+  const Samples samples(12);
+  TrainerOn<far::Device, replicas, Policies...> all{{.learning_rate = 0.05f}, 3};
+  TrainerBy<far::Device, replicas, ParameterServer<Place>, Policies...> owners{{.learning_rate = 0.05f}, 3};
+  constexpr long floats = Weights<Net>::table.parameter_floats;
+  for (const int batch : {4, 4, 12, 4, 1, 12, 3, 1, 4}) {
+    const StepResult expected = all.step(samples.images.data(), samples.labels.data(), batch),
+                     found = owners.step(samples.images.data(), samples.labels.data(), batch);
+    CHECK(found.loss == expected.loss);
+    CHECK(found.accuracy == expected.accuracy);
+    if (batch != 4) continue;
+    CHECK(std::equal(all.gradients(), all.gradients() + floats, owners.gradients()));
+  }
+  const auto expected = all.predict(samples.images.data(), 7), found = owners.predict(samples.images.data(), 7);
+  CHECK(std::ranges::equal(found, expected));
+  const float *const before = all.weights().parameters(), *const after = owners.weights().parameters();
+  CHECK(std::equal(before, before + floats, after));
+  const float *const statistics = all.weights().buffers(), *const others = owners.weights().buffers();
+  CHECK(std::equal(statistics, statistics + Weights<Net>::table.buffer_floats, others));
+}
+
 }  // namespace
+
+TEST_CASE("a parameter server of devices: who owns a part of the parameters updates it",
+          "[parallel][resident_replicas]") {
+  check_owners<2, Sharded>();
+  check_owners<3, Sharded, BucketBytes<64>>();
+  check_owners<2, OnRank<1>>();
+  check_owners<1, OnRank<0>>();
+  check_owners<3, OnRank<0>, BucketBytes<64>, MicroBatches<2>>();
+  check_owners<2, Sharded, SyncBatchNorm>();
+}
+
+TEST_CASE("each device has the optimizer's states of what it owns, and no others", "[parallel][resident_replicas]") {
+  const Samples samples(4);
+  const auto bytes_of = [&]<class Learner>(std::type_identity<Learner>) {
+    Learner trainer{{.learning_rate = 0.05f}, 3};
+    const long before = far::Executor::allocated;
+    trainer.step(samples.images.data(), samples.labels.data(), 4);
+    return far::Executor::allocated - before;
+  };
+  const long all = bytes_of(std::type_identity<TrainerOn<far::Device, 4>>{}),
+             parts = bytes_of(std::type_identity<TrainerBy<far::Device, 4, ParameterServer<Sharded>>>{});
+  constexpr long states = 2 * 4 * Weights<Net>::table.parameter_floats;  // bytes
+  CHECK(all - parts >= (4 - 1) * states - 4 * 2 * 64);                   // of four copies one is left
+  CHECK(all - parts <= (4 - 1) * states);
+}
 
 TEST_CASE("devices with memories of their own train together as replicas on the host do",
           "[parallel][resident_replicas]") {

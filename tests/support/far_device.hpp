@@ -41,6 +41,7 @@ struct Executor : tenet::reference::Serial {
 
   static void* allocate(long bytes, const char*) {
     ++allocations;
+    allocated += bytes;
     return std::malloc(static_cast<std::size_t>(bytes));
   }
   static void free(void* memory) { std::free(memory); }
@@ -82,6 +83,7 @@ struct Executor : tenet::reference::Serial {
 
   inline static int copies_fail_on = -1;           ///< number of a device
   inline static std::atomic<long> allocations{0};  ///< of all devices
+  inline static std::atomic<long> allocated{0};    ///< bytes
   std::vector<std::string> ranges;  ///< in the order of their beginnings, with a space for each that they lie in
   std::size_t depth = 0;
   bool one_by_one = false;

@@ -202,12 +202,15 @@ class Execution {
   void update(float* parameters, float* gradients, float* states, long count,
               long state_step = Program::slots.parameter_floats) const {
     constexpr int first = Program::lowered.first_update, last = Program::lowered.after_update;
-    Arenas there = arenas_;
-    there[Arena::parameters] = parameters;
-    there[Arena::gradients] = gradients;
-    there[Arena::states] = states;
-    StepRunner<Kernels>::run_elements(there, step_tables<Program>(first, last), Program::slots.parameter_floats, 0,
-                                      count, state_step);
+    StepRunner<Kernels>::run_elements(arenas_with(parameters, gradients, states), step_tables<Program>(first, last),
+                                      Program::slots.parameter_floats, 0, count, state_step);
+  }
+  /// The same of one of these steps, on a device with a memory of its own.
+  void update(Executor& executor, int step, float* parameters, float* gradients, float* states, long count,
+              long state_step) const {
+    StepRunner<Kernels>::run_elements(executor, arenas_with(parameters, gradients, states),
+                                      step_tables<Program>(0, Program::lowered.used.steps),
+                                      Program::lowered.steps[step], Program::slots.parameter_floats, count, state_step);
   }
 
   /// Where a value of the run lies, such as an input or a result.
@@ -246,6 +249,14 @@ class Execution {
 
  private:
   auto& one_sample() const { return *static_cast<detail::OneSampleExecution<Program>*>(one_sample_.get()); }
+
+  Arenas arenas_with(float* parameters, float* gradients, float* states) const {
+    Arenas there = arenas_;
+    there[Arena::parameters] = parameters;
+    there[Arena::gradients] = gradients;
+    there[Arena::states] = states;
+    return there;
+  }
 
   void prepare(int batch, long samples_of_all) {
     const long room = Program::lowered.room_for(batch);

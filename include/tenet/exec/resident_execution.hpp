@@ -25,7 +25,8 @@ namespace tenet {
 ///
 /// Of several devices that run a training step together each has one, with `Exchanges` that say what they do together
 /// (`sequence_of`), and start it: give(lane, i, memory) exchange i in an arena's memory, add_up(lane, from, to, floats)
-/// a sum over the whole batch. One of them may have no samples.
+/// a sum over the whole batch. One of them may have no samples. Where each of them updates a part of the parameters
+/// (`Exchanges::updates_parts`), update(lane, execution, step, parameters, gradients) does a step of that.
 template <class Program, class Exchanges>
 class ResidentExecution : public Execution<Program, OneSampleNever> {
   using Base = Execution<Program, OneSampleNever>;
@@ -51,6 +52,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
 
   /// Where the host's copies are; null for those that it does not keep.
   void bind(Arena arena, float* host) {
+    if (Exchanges::updates_parts && arena == Arena::states) return;  // they keep those of a part
     const long floats = arena == Arena::buffers  ? Program::slots.buffer_floats
                         : arena == Arena::states ? Program::state_count * Program::slots.parameter_floats
                         : arena == Arena::gradients && host == nullptr ? 0
@@ -321,7 +323,14 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   void give_step(Executor& lane, int s, bool waits) {
     const auto range = range_of(s);
     naming(Program::lowered.steps[s].name, [&] {
-      this->run_steps(lane, s, s + 1);
+      if constexpr (Exchanges::updates_parts) {
+        if (updates_or_moves<Program>(s) && is_over_parameters<Program>(s))
+          exchanges_->update(lane, *this, s, arenas_->memory(Arena::parameters), gradients());
+        else
+          this->run_steps(lane, s, s + 1);
+      } else {
+        this->run_steps(lane, s, s + 1);
+      }
       if (waits) lane.synchronize();
     });
   }

@@ -18,6 +18,7 @@ struct Exchange {
 
 /// Of a device that runs alone.
 struct NoExchanges {
+  static constexpr bool updates_parts = false;
   static constexpr std::array<Exchange, 0> all{};
 };
 

@@ -125,12 +125,19 @@ class StepRunner {
       const RegionCall& call = tables.calls[tables.steps[s].region];
       if (call.total != total) continue;
       ElementArguments arguments;
-      const ElementRange range = prepare(call, tables, arguments, arenas.batch, [&](Place place) {
-        if (place.arena == Arena::states) place.offset = place.offset / total * state_step;
-        return arenas.writable(place);
-      });
+      const ElementRange range = prepare_part(call, arenas, tables, arguments, total, state_step);
       range(arguments, first, last, 0, 1, nullptr);
     }
+  }
+
+  /// The same of the first `count` elements of one step, on a device with a memory of its own.
+  static void run_elements(Executor& executor, const Arenas& arenas, const Tables& tables, const Step<Kernels>& step,
+                           long total, long count, long state_step) {
+    ElementArguments arguments;
+    arguments.executor = &without_row(executor);
+    const ElementRange range = prepare_part(tables.calls[step.region], arenas, tables, arguments, total, state_step);
+    arguments.total = arguments.block = arguments.complete = count;
+    run_element(executor, range, arguments);
   }
 
   /// All elements of a region whose role is `store`, by this thread.
@@ -189,6 +196,14 @@ class StepRunner {
   static ElementRange prepare(const RegionCall& call, const Arenas& arenas, const Tables& tables,
                               ElementArguments& arguments) {
     return prepare(call, tables, arguments, arenas.batch, [&](const Place& place) { return arenas.writable(place); });
+  }
+  /// Of a region of `total` elements, beside states of which one lies behind the other by `state_step`.
+  static ElementRange prepare_part(const RegionCall& call, const Arenas& arenas, const Tables& tables,
+                                   ElementArguments& arguments, long total, long state_step) {
+    return prepare(call, tables, arguments, arenas.batch, [&](Place place) {
+      if (place.arena == Arena::states) place.offset = place.offset / total * state_step;
+      return arenas.writable(place);
+    });
   }
   template <class Locate>
   static ElementRange prepare(const RegionCall& call, const Tables& tables, ElementArguments& arguments, long batch,

@@ -20,6 +20,11 @@ concept RunsHostTasks = requires(Executor& executor, void (*task)()) { executor.
 ///     void add_up(Executor&, const float* from, float* to, long floats, MessageLabel);
 ///                                   to = sum over devices of from, which may be the same
 ///     void broadcast(Executor&, int root, float* data, long floats, MessageLabel);
+///     void reduce_to_owners<Place>(Executor&, float* data, long floats, MessageLabel);
+///                                   of data this device's part, by `Place`, = sum over devices of weight · that part;
+///                                   the rest is anything
+///     void gather_from_owners<Place>(Executor&, float* data, long floats, MessageLabel);
+///                                   each part of data = what its owner has there
 ///     void await(Executor&);        until all has been done; an `Error` where a device does not come
 ///     void abandon() noexcept;      this one has failed: nobody is to wait for it
 ///
@@ -50,6 +55,24 @@ class DeviceCommunicator {
   }
   void broadcast(Executor& executor, int root, float* data, long floats, MessageLabel label) {
     executor.give([this, root, data, floats, label] { tenet::broadcast(*transport_, root, data, floats, label); });
+  }
+  template <class Place>
+  void reduce_to_owners(Executor& executor, float* data, long floats, MessageLabel label) {
+    executor.give([this, data, floats, label, weight = weight_.data()] {
+      std::vector<float> sum(data, data + floats);
+      all_reduce(*transport_, sum.data(), floats, label, *weight);
+      const FloatRange own = Place::part(floats, transport_->rank(), transport_->size());
+      std::copy_n(sum.data() + own.first, own.count, data + own.first);
+    });
+  }
+  template <class Place>
+  void gather_from_owners(Executor& executor, float* data, long floats, MessageLabel label) {
+    executor.give([this, data, floats, label] {
+      for (int owner = 0; owner < transport_->size(); ++owner) {
+        const FloatRange part = Place::part(floats, owner, transport_->size());
+        if (part.count > 0) tenet::broadcast(*transport_, owner, data + part.first, part.count, label);
+      }
+    });
   }
   void await(Executor& executor) { executor.synchronize(); }
   void abandon() noexcept {}

@@ -4,23 +4,33 @@
 #include <tenet/exec/buckets.hpp>
 #include <tenet/exec/sequence.hpp>
 #include <tenet/parallel/device_communicator.hpp>
+#include <tenet/parallel/synchronisation.hpp>
 
 namespace tenet {
 
 /// What the devices of a training step do together: each bucket of gradients is added up as soon as it is there, while
 /// backward goes on; and running statistics are those of the first device, as in PyTorch's.
-template <class Program, long bucket_bytes, Transport T>
+///
+/// With `AllReduce` each device has all sums then, and updates all parameters. With `ShardedOptimizer`, and with a
+/// `ParameterServer` between devices that wait for each other, the sum of each bucket's part comes to the device that
+/// owns it, which has the optimizer's state of it alone, and updates it; behind that its parameters go to all.
+template <class Program, class Synchronisation, long bucket_bytes, Transport T>
 class ExchangedGradients {
  public:
   using Executor = typename Program::Kernels::Executor;
+  static constexpr bool updates_parts = detail::UpdatesParts<Synchronisation>;
 
   static constexpr auto plan = plan_buckets(Program::lowered, Program::slots, bucket_bytes / 4);
   static constexpr auto all = [] {
-    constexpr auto count = static_cast<std::size_t>(plan.count);
+    constexpr auto buckets = static_cast<std::size_t>(plan.count), count = updates_parts ? 2 * buckets : buckets;
     std::array<Exchange, count + Program::writes_buffers> exchanges{};
-    for (std::size_t b = 0; b < count; ++b)
-      exchanges[b] = {"gradients of all devices", Arena::gradients, plan.buckets[b].first, plan.buckets[b].floats,
-                      plan.buckets[b].ready};
+    for (std::size_t b = 0; b < buckets; ++b) {
+      const Bucket& bucket = plan.buckets[b];
+      exchanges[b] = {"gradients of all devices", Arena::gradients, bucket.first, bucket.floats, bucket.ready};
+      if constexpr (updates_parts)
+        exchanges[buckets + b] = {"parameters of all devices", Arena::parameters, bucket.first, bucket.floats,
+                                  Program::lowered.after_update};
+    }
     if constexpr (Program::writes_buffers)
       exchanges[count] = {"running statistics", Arena::buffers, 0, Program::slots.buffer_floats,
                           Program::lowered.used.steps};
@@ -31,6 +41,13 @@ class ExchangedGradients {
   void connect(Executor& executor, T transport) {
     transport_ = std::make_unique<T>(std::move(transport));
     communicator_ = std::make_unique<Communicator>(executor, *transport_);
+    if constexpr (updates_parts) {
+      for (int b = 0; b < plan.count; ++b) {
+        state_at_[static_cast<std::size_t>(b)] = state_floats_;
+        state_floats_ += rounded_up(own_part(b).count);
+      }
+      states_.grow(executor, Program::state_count * state_floats_, "the optimizer's states of a part");
+    }
   }
   /// What the devices tell each other besides.
   T& transport() { return *transport_; }
@@ -41,10 +58,34 @@ class ExchangedGradients {
   void give(Executor& lane, int number, float* memory) {
     const Exchange& exchange = all[static_cast<std::size_t>(number)];
     const MessageLabel label{exchange.name, number, -1};  // what is recorded knows no step
-    if (exchange.arena == Arena::gradients)
-      communicator_->add_up_weighted(lane, memory + exchange.first, exchange.floats, label);
-    else
+    if (exchange.arena == Arena::buffers) {
       communicator_->broadcast(lane, 0, memory, exchange.floats, label);
+    } else if constexpr (updates_parts) {
+      using Place = typename Synchronisation::Place;
+      if (exchange.arena == Arena::gradients)
+        communicator_->template reduce_to_owners<Place>(lane, memory + exchange.first, exchange.floats, label);
+      else
+        communicator_->template gather_from_owners<Place>(lane, memory + exchange.first, exchange.floats, label);
+    } else {
+      communicator_->add_up_weighted(lane, memory + exchange.first, exchange.floats, label);
+    }
+  }
+  /// Of the parameters that this device owns: a step of the update.
+  template <class Execution>
+  void update(Executor& lane, const Execution& execution, int step, float* parameters, float* gradients) {
+    for (int b = 0; b < plan.count; ++b) {
+      const FloatRange own = own_part(b);
+      if (own.count > 0)
+        execution.update(lane, step, parameters + own.first, gradients + own.first,
+                         states_.data() + state_at_[static_cast<std::size_t>(b)], own.count, state_floats_);
+    }
+  }
+  /// Brings the sums of gradients together that each device has a part of.
+  void gather(Executor& executor, float* gradients) {
+    for (const Bucket& bucket : plan)
+      communicator_->template gather_from_owners<typename Synchronisation::Place>(executor, gradients + bucket.first,
+                                                                                  bucket.floats, {"gradients", -1, -1});
+    await(executor);
   }
   void add_up(Executor& lane, const float* from, float* to, long floats) {
     communicator_->add_up(lane, from, to, floats, {"sum over the batch", -1, -1});
@@ -60,8 +101,18 @@ class ExchangedGradients {
 
  private:
   using Communicator = DeviceCommunicator<Executor, T>;
+
+  FloatRange own_part(int b) const {
+    const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
+    const FloatRange part = Synchronisation::Place::part(bucket.floats, transport_->rank(), transport_->size());
+    return {bucket.first + part.first, part.count};
+  }
+
   std::unique_ptr<T> transport_;
   std::unique_ptr<Communicator> communicator_;
+  DeviceBuffer<Executor> states_;                                      // one behind the other, each of `state_floats_`
+  long state_floats_ = 0;                                              // of the parameters that this device owns
+  std::array<long, static_cast<std::size_t>(plan.count)> state_at_{};  // of each bucket's part
 };
 
 }  // namespace tenet

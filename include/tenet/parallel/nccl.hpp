@@ -18,7 +18,8 @@ namespace tenet {
 template <std::derived_from<gpu::Stream> Executor, Transport T>
 class DeviceCommunicator<Executor, T> {
  public:
-  DeviceCommunicator(Executor& executor, T& transport) : executor_(&executor), limit_(transport.limit()) {
+  DeviceCommunicator(Executor& executor, T& transport)
+      : executor_(&executor), limit_(transport.limit()), rank_(transport.rank()), ranks_(transport.size()) {
     executor.use();
     weight_.grow(executor, 1, "a device's weight");
     executor.synchronize();
@@ -59,6 +60,30 @@ class DeviceCommunicator<Executor, T> {
     check(ncclBroadcast(data, data, static_cast<std::size_t>(floats), ncclFloat, root, connected(), stream.get()),
           "sending a device's numbers to all");
   }
+  template <class Place>
+  void reduce_to_owners(const gpu::Stream& stream, float* data, long floats, MessageLabel) {
+    constexpr const char* what = "adding up the devices' numbers";
+    if (const long part = equal_part<Place>(floats); part > 0)
+      return check(ncclReduceScatter(data, data + rank_ * part, static_cast<std::size_t>(part), ncclFloat,
+                                     weighted_sum_, connected(), stream.get()),
+                   what);
+    for_each_part<Place>(floats, what, [&](int owner, const FloatRange& part) {
+      return ncclReduce(data + part.first, data + part.first, static_cast<std::size_t>(part.count), ncclFloat,
+                        weighted_sum_, owner, connected(), stream.get());
+    });
+  }
+  template <class Place>
+  void gather_from_owners(const gpu::Stream& stream, float* data, long floats, MessageLabel) {
+    constexpr const char* what = "bringing the devices' numbers together";
+    if (const long part = equal_part<Place>(floats); part > 0)
+      return check(ncclAllGather(data + rank_ * part, data, static_cast<std::size_t>(part), ncclFloat, connected(),
+                                 stream.get()),
+                   what);
+    for_each_part<Place>(floats, what, [&](int owner, const FloatRange& part) {
+      return ncclBroadcast(data + part.first, data + part.first, static_cast<std::size_t>(part.count), ncclFloat, owner,
+                           connected(), stream.get());
+    });
+  }
   /// Past the transport's limit the device stops waiting for the others.
   void await(const gpu::Stream& stream) {
     const auto begin = std::chrono::steady_clock::now();
@@ -86,6 +111,26 @@ class DeviceCommunicator<Executor, T> {
   }
 
  private:
+  /// How many floats each device has, if all have as many and they lie in the devices' order; else 0.
+  template <class Place>
+  long equal_part(long floats) const {
+    const long part = floats / ranks_;
+    for (int owner = 0; owner < ranks_; ++owner) {
+      const FloatRange own = Place::part(floats, owner, ranks_);
+      if (own.first != owner * part || own.count != part) return 0;
+    }
+    return part;
+  }
+  /// Gives NCCL call(owner, part) for all parts together.
+  template <class Place, class Call>
+  void for_each_part(long floats, const char* what, const Call& call) {
+    check(ncclGroupStart(), what);
+    ncclResult_t status = ncclSuccess;
+    for (int owner = 0; owner < ranks_ && status == ncclSuccess; ++owner)
+      if (const FloatRange part = Place::part(floats, owner, ranks_); part.count > 0) status = call(owner, part);
+    const ncclResult_t end = ncclGroupEnd();
+    check(status == ncclSuccess ? end : status, what);
+  }
   void all_reduce(const gpu::Stream& stream, const float* from, float* to, long floats, ncclRedOp_t operation) {
     check(ncclAllReduce(from, to, static_cast<std::size_t>(floats), ncclFloat, operation, connected(), stream.get()),
           "adding up the devices' numbers");
@@ -103,6 +148,7 @@ class DeviceCommunicator<Executor, T> {
 
   Executor* executor_;
   std::chrono::nanoseconds limit_;
+  int rank_, ranks_;
   DeviceBuffer<Executor> weight_;  ///< there: what was recorded reads it when it runs
   float known_weight_ = -1;
   ncclComm_t communicator_ = nullptr;

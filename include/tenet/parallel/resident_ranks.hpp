@@ -10,7 +10,7 @@ namespace tenet {
 /// what is left for the transport are the numbers of samples and the results.
 ///
 /// The same interface as `ResidentExecution`, but `run` waits for the step. All ranks make one and run it together.
-template <class Program, long bucket_bytes, Transport T, class Cut>
+template <class Program, class Synchronisation, long bucket_bytes, Transport T, class Cut>
 class ResidentRankStep {
  public:
   template <class Devices>
@@ -28,7 +28,10 @@ class ResidentRankStep {
     shards_.give_made(dataset, epoch, samples);
   }
   void use_weights(std::uint64_t version) { shards_.use_weights(version); }
-  void collect_gradients() { shards_.collect_gradients(); }
+  void collect_gradients() {
+    shards_.gather_gradients();
+    shards_.collect_gradients();
+  }
   long memory_floats() const { return shards_.memory_floats(); }
 
   void run(int batch) {
@@ -60,7 +63,7 @@ class ResidentRankStep {
 
   typename Program::Kernels::Executor* executor_;
   ResidentArenas<typename Program::Kernels::Executor>* arenas_;
-  ResidentShards<Program, ExchangedGradients<Program, bucket_bytes, T>, Cut> shards_;
+  ResidentShards<Program, ExchangedGradients<Program, Synchronisation, bucket_bytes, T>, Cut> shards_;
   std::array<float, 4> numbers_{};
   long step_ = 0;
 };

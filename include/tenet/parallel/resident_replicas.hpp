@@ -31,13 +31,15 @@ class ResidentReplicas : public Replicas<Device, Kernels> {
 };
 
 /// The same interface as `ResidentExecution`.
-template <class Program, class Device, int count, long bucket_bytes, class Cut>
+template <class Program, class Device, int count, class Synchronisation, long bucket_bytes, class Cut>
 class ReplicatedResidentExecution {
   using Executor = typename Program::Kernels::Executor;
   static constexpr bool updates = Program::lowered.after_update > Program::lowered.first_update;
-  static constexpr bool exchanges = updates && (count > 1 || Program::is_on_part);
+  static constexpr bool updates_parts = updates && detail::UpdatesParts<Synchronisation>;
+  static constexpr bool exchanges = updates && (count > 1 || updates_parts || Program::is_on_part);
   using Exchanges =
-      std::conditional_t<exchanges, ExchangedGradients<Program, bucket_bytes, ThreadTransport>, NoExchanges>;
+      std::conditional_t<exchanges, ExchangedGradients<Program, Synchronisation, bucket_bytes, ThreadTransport>,
+                         NoExchanges>;
   static constexpr int shards_of_replica = updates ? Cut::of_worker : 1;
   using Part = ResidentShards<Program, Exchanges, std::conditional_t<updates, Cut, WholeBatch>>;
 
@@ -74,7 +76,10 @@ class ReplicatedResidentExecution {
     for (const auto& part : parts_) part->use_weights(version);
   }
   /// They are those of the whole batch, on each device.
-  void collect_gradients() { parts_[0]->collect_gradients(); }
+  void collect_gradients() {
+    if constexpr (updates_parts) run_each([&](int r) { parts_[index(r)]->gather_gradients(); });
+    parts_[0]->collect_gradients();
+  }
 
   /// Returns when all devices have been told what to do.
   void run(int batch) {

@@ -62,6 +62,10 @@ class ResidentShards {
     };
   }
   void use_weights(std::uint64_t version) { execution_.use_weights(version); }
+  /// Where devices have parts of the gradients: all of them bring these together.
+  void gather_gradients() {
+    if constexpr (Exchanges::updates_parts) exchanges_.gather(*executor_, execution_.gradients());
+  }
   void collect_gradients() { execution_.collect_gradients(); }
   long memory_floats() const { return execution_.memory_floats(); }
 

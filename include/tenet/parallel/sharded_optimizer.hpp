@@ -22,6 +22,7 @@ struct ShardedOptimizer {
   static constexpr bool sends_buckets = true;
   static constexpr bool scatters_gradients = true;
   static constexpr bool keeps_states = true;
+  using Place = Sharded;
   /// Of numbers that all ranks are to have.
   template <Transport T>
   static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {

@@ -149,6 +149,20 @@ class StepTimePrediction {
       return false;
   }
 
+  /// What part of the update each of a process's devices does, or the one that does most of it. Where each has its own
+  /// parameters, all of it; unless these have an owner.
+  static constexpr double part_of_update() {
+    if constexpr (Chosen::has_own_memory && !UpdatesParts<Synchronisation>) {
+      return 1;
+    } else if constexpr (requires { typename Synchronisation::Place; }) {
+      using Place = typename Synchronisation::Place;
+      return static_cast<double>(Place::part(1L << 40, Place::least_replicas - 1, replicas).count) /
+             static_cast<double>(1L << 40);
+    } else {
+      return 1.0 / replicas;
+    }
+  }
+
   /// Seconds of each step of the program for so many samples.
   std::vector<double> steps_for(int samples) const {
     if (!options_.seconds_of_steps) return seconds_of_steps<Program>(options_.machine, samples);
@@ -203,7 +217,7 @@ class StepTimePrediction {
       training.scatters = true;
       training.update_of_float = alone_.update / floats;
     } else if constexpr (!serves_ranks) {
-      training.behind += alone_.update / replicas;
+      training.behind += alone_.update * part_of_update();
     }
     if constexpr (Chosen::sends_buckets()) {
       static constexpr auto plan =
@@ -228,12 +242,7 @@ class StepTimePrediction {
         training.exchange = SimulatedTraining::Exchange::buckets;
         training.meet = true;
       } else {
-        // Where all of it lies on one of them, it alone adds up and updates.
-        constexpr double part =
-            static_cast<double>(
-                Synchronisation::Place::part(1L << 40, Synchronisation::Place::least_replicas - 1, replicas).count) /
-            static_cast<double>(1L << 40);
-        training.behind = rest + part * (alone_.update + (replicas + 1) * floats * bytes / memory);
+        training.behind = rest + part_of_update() * (alone_.update + (replicas + 1) * floats * bytes / memory);
         if (is_cut) training.behind += add * floats;
       }
     } else {

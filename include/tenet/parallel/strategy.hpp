@@ -15,9 +15,9 @@ namespace tenet {
 // tenet/cuda.hpp.
 template <class Device, class Kernels>
 class ResidentReplicas;
-template <class Program, class Device, int count, long bucket_bytes, class Cut>
+template <class Program, class Device, int count, class Synchronisation, long bucket_bytes, class Cut>
 class ReplicatedResidentExecution;
-template <class Program, long bucket_bytes, Transport T, class Cut>
+template <class Program, class Synchronisation, long bucket_bytes, Transport T, class Cut>
 class ResidentRankStep;
 
 namespace detail {
@@ -90,7 +90,8 @@ template <class Program, class Policies>
   requires HasOwnMemory<typename Program::Kernels::Executor>
 struct StepOfReplicas<Program, Policies> {
   using type = ReplicatedResidentExecution<Program, typename Policies::Device, Policies::Strategy::replicas,
-                                           Policies::Buckets::bucket_bytes, typename Policies::Shards>;
+                                           typename Policies::Synchronisation, Policies::Buckets::bucket_bytes,
+                                           typename Policies::Shards>;
 };
 
 template <class Device, class Kernels>
@@ -107,7 +108,8 @@ using ReplicasOf = std::conditional_t<HasOwnMemory<typename Kernels::Executor>, 
 /// PyTorch's.
 ///
 /// Devices with memories of their own are those from the policy's number on: DataParallel<2> with Cuda<0> has GPUs 0
-/// and 1. Each has all parameters, and updates all of them: see parallel/resident_replicas.hpp.
+/// and 1. Each has all parameters, and updates all of them, or, with a `ParameterServer`, those that it owns: see
+/// parallel/resident_replicas.hpp.
 template <int Replicas>
 struct DataParallel {
   static_assert(Replicas >= 1 && Replicas <= 64, "DataParallel<replicas>: from 1 to 64 replicas");
@@ -192,7 +194,7 @@ struct ExecutionOfRank {
 /// The same on a device with a memory of its own.
 template <class Program, class Policies>
 class ResidentStepOfRank
-    : public ResidentRankStep<Program, Policies::Buckets::bucket_bytes,
+    : public ResidentRankStep<Program, typename Policies::Synchronisation, Policies::Buckets::bucket_bytes,
                               Connection<typename Policies::Strategy::World, typename Policies::Devices>,
                               typename Policies::Shards> {
  public:

@@ -74,6 +74,9 @@ concept ScattersGradients = requires { requires Synchronisation::scatters_gradie
 /// Whether the optimizer's state lies where the synchronisation wants it, and the trainer has none.
 template <class Synchronisation>
 concept KeepsStates = requires { requires Synchronisation::keeps_states; };
+/// Whether a part of the parameters has an owner, who updates it for all.
+template <class Synchronisation>
+concept UpdatesParts = KeepsStates<Synchronisation> && requires { typename Synchronisation::Place; };
 /// Whether a rank's training step is of its own kind, for a rank of one device.
 template <template <class, class, long, class, class> class>
 struct NamesStep {};

@@ -279,10 +279,11 @@ struct Policies {
       has_ranks && (detail::HasServers<Synchronisation> || detail::AveragesParameters<Synchronisation> ||
                     detail::SharesWithoutLocks<Synchronisation>);
   /// Whether the trainer has the optimizer's state; else the synchronisation does, each rank its part.
-  static constexpr bool has_states = !has_ranks || !detail::KeepsStates<Synchronisation>;
+  static constexpr bool has_states = !(has_ranks || has_own_memory) || !detail::KeepsStates<Synchronisation>;
   /// Whether parameters come while the next step runs: whatever else reads them waits for them.
   static constexpr bool has_late_parameters =
-      has_ranks && (detail::ScattersGradients<Synchronisation> || detail::HasServers<Synchronisation>);
+      has_ranks && !has_own_memory &&
+      (detail::ScattersGradients<Synchronisation> || detail::HasServers<Synchronisation>);
   /// Whether a rank, or replica, has a part of the gradient after a step, so that parts have to be brought together.
   static constexpr bool has_part_of_gradient = Strategy::replicas > 1 ||
                                                (has_ranks && detail::ScattersGradients<Synchronisation>);
@@ -298,7 +299,7 @@ struct Policies {
     if constexpr (std::is_void_v<Synchronisation>)
       return false;
     else
-      return Synchronisation::sends_buckets && (has_ranks || !detail::HasServers<Synchronisation>);
+      return Synchronisation::sends_buckets && (has_ranks || has_own_memory || !detail::HasServers<Synchronisation>);
   }
 
  private:
@@ -308,10 +309,13 @@ struct Policies {
   /// The first of some policies that does not go with devices that have memories of their own, or void.
   static constexpr auto against_own_memory() {
     constexpr bool alone = std::is_same_v<Strategy, Single>, replicates = requires { requires Strategy::replicates; },
-                   has_device_a_rank = requires { requires !Strategy::has_replicas; };
+                   has_device_a_rank = requires { requires !Strategy::has_replicas; },
+                   updates_parts =
+                       detail::UpdatesParts<Synchronisation> &&
+                       (has_ranks ? detail::ScattersGradients<Synchronisation> : detail::HasServers<Synchronisation>);
     if constexpr (!alone && !replicates && !has_device_a_rank)
       return std::type_identity<Strategy>{};
-    else if constexpr (!alone && !std::is_same_v<Synchronisation, AllReduce>)
+    else if constexpr (!alone && !std::is_same_v<Synchronisation, AllReduce> && !updates_parts)
       return std::type_identity<Synchronisation>{};
     else if constexpr (Shards::in_all > 0)
       return std::type_identity<Shards>{};

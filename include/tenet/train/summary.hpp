@@ -151,7 +151,9 @@ std::string parameters_text() {
          megabytes(Training::slots.parameter_floats) + ", with " + kept + " " +
          megabytes((1 + gradients + (Chosen::has_states ? Optimizer::state_count : 0)) *
                    Training::slots.parameter_floats) +
-         (Chosen::has_states ? "" : std::string("; ") + Optimizer::name + "'s state lies with the ranks, in parts") +
+         (Chosen::has_states ? ""
+                             : std::string("; ") + Optimizer::name + "'s state lies with the " +
+                                   (Chosen::has_ranks ? "ranks" : "devices") + ", in parts") +
          ")\n";
 }
 
