@@ -2,7 +2,8 @@
 // pass goes on. Each updates its half of the parameters, and has the optimizer's state of that half alone; without the
 // policy ParameterServer<Sharded> both have, and update, all of it, to the same numbers. Where there are not two, the
 // same programs and kernels run on the processor, in memories that are closed to it meanwhile: slowly, but step by step
-// what GPUs do. test: --images 600 --epochs 3 --batch-size 32
+// what GPUs do.
+// test: --images 600 --epochs 3 --batch-size 32
 #include <tenet/cuda.hpp>
 #include <tenet/data/resident.hpp>
 #include <tenet/device/cuda_on_host.hpp>

@@ -46,7 +46,11 @@ TEST_CASE("one GPU, and two, train through NCCL", "[cuda][nccl]") {
   if (gpu::device_count() > 1) check_training<Cuda<0>, 2, ParameterServer<Sharded>>();
 }
 
-TEST_CASE("GPUs add up their numbers by their weights, and send those of one of them", "[cuda][nccl]") {
+namespace {
+
+/// What work(stream, communicator, numbers there) leaves of each GPU's numbers.
+template <class Numbers, class Work>
+std::vector<std::vector<float>> numbers_after(const Numbers& numbers_of, const Work& work) {
   const int count = gpu::device_count();
   ThreadNetwork network(std::max(count, 1));
   std::vector<std::thread> threads;
@@ -56,67 +60,66 @@ TEST_CASE("GPUs add up their numbers by their weights, and send those of one of 
       gpu::Stream stream(r);
       ThreadTransport transport(network, r);
       DeviceCommunicator<gpu::Stream, ThreadTransport> communicator(stream, transport);
-      constexpr long floats = 1000;
-      std::vector<float> numbers(2 * floats, static_cast<float>(r + 1));
-      DeviceBuffer<gpu::Stream> there;
-      there.grow(stream, 2 * floats, "a test");
-      for (int round = 0; round < 2; ++round) {
-        stream.copy_in(there.data(), numbers.data(), 8 * floats);
-        communicator.weigh(round == 0 ? 1.0f : 0.5f);
-        communicator.add_up_weighted(stream, there.data(), floats, {"numbers", 0, -1});
-        communicator.broadcast(stream, count - 1, there.data() + floats, floats, {"numbers", 1, -1});
-        communicator.await(stream);
-      }
-      stream.copy_out(numbers.data(), there.data(), 8 * floats);
-      stream.synchronize();
-      found[static_cast<std::size_t>(r)] = numbers;
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::vector<float>& numbers : found) {
-    CHECK(numbers[0] == 0.25f * static_cast<float>(count * (count + 1)));
-    CHECK(numbers[999] == numbers[0]);
-    CHECK(numbers[1000] == static_cast<float>(count));
-    CHECK(numbers[1999] == static_cast<float>(count));
-  }
-}
-
-namespace {
-
-/// Of each device: all numbers, when the owners of parts have added these up and all have been brought together.
-template <class Place>
-void check_owners(long floats) {
-  const int count = gpu::device_count();
-  if (count < Place::least_replicas) return;
-  ThreadNetwork network(count);
-  std::vector<std::thread> threads;
-  std::vector<std::vector<float>> found(static_cast<std::size_t>(count));
-  for (int r = 0; r < count; ++r)
-    threads.emplace_back([&, r] {
-      gpu::Stream stream(r);
-      ThreadTransport transport(network, r);
-      DeviceCommunicator<gpu::Stream, ThreadTransport> communicator(stream, transport);
-      std::vector<float> numbers(static_cast<std::size_t>(floats));
-      for (long i = 0; i < floats; ++i) numbers[static_cast<std::size_t>(i)] = static_cast<float>(i);
+      std::vector<float> numbers = numbers_of(r);
+      const auto floats = static_cast<long>(numbers.size());
       DeviceBuffer<gpu::Stream> there;
       there.grow(stream, floats, "a test");
-      stream.copy_in(there.data(), numbers.data(), 4 * floats);
-      communicator.weigh(static_cast<float>(r + 1));
-      communicator.reduce_to_owners<Place>(stream, there.data(), floats, {"numbers", 0, -1});
-      communicator.gather_from_owners<Place>(stream, there.data(), floats, {"numbers", 1, -1});
-      communicator.await(stream);
+      for (int round = 0; round < 2; ++round) {
+        stream.copy_in(there.data(), numbers.data(), 4 * floats);
+        communicator.weigh(static_cast<float>(r + 1) / static_cast<float>(round + 1));
+        work(stream, communicator, there.data(), floats);
+        communicator.await(stream);
+      }
       stream.copy_out(numbers.data(), there.data(), 4 * floats);
       stream.synchronize();
       found[static_cast<std::size_t>(r)] = numbers;
     });
   for (std::thread& thread : threads) thread.join();
+  return found;
+}
+
+/// The sum over GPUs of (r + 1) / 2.
+float half_weights() {
+  const int count = gpu::device_count();
+  return 0.25f * static_cast<float>(count * (count + 1));
+}
+
+/// Of each GPU: all numbers, when the owners of parts have added these up and all have been brought together.
+template <class Place>
+void check_owners(long floats) {
+  const auto found = numbers_after(
+      [&](int) {
+        std::vector<float> numbers(static_cast<std::size_t>(floats));
+        for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+        return numbers;
+      },
+      [](gpu::Stream& stream, auto& communicator, float* numbers, long count) {
+        communicator.template reduce_to_owners<Place>(stream, numbers, count, {"numbers", 0, -1});
+        communicator.template gather_from_owners<Place>(stream, numbers, count, {"numbers", 1, -1});
+      });
   long differing = 0;
   for (const std::vector<float>& numbers : found)
-    for (long i = 0; i < floats; ++i)
-      differing += numbers[static_cast<std::size_t>(i)] != static_cast<float>(i * count * (count + 1) / 2);
+    for (std::size_t i = 0; i < numbers.size(); ++i) differing += numbers[i] != static_cast<float>(i) * half_weights();
   CHECK(differing == 0);
 }
 
 }  // namespace
+
+TEST_CASE("GPUs add up their numbers by their weights, and send those of one of them", "[cuda][nccl]") {
+  constexpr long floats = 1000;
+  const int count = gpu::device_count();
+  const auto found = numbers_after([&](int r) { return std::vector<float>(2 * floats, r == count - 1 ? 3.0f : 1.0f); },
+                                   [&](gpu::Stream& stream, auto& communicator, float* numbers, long) {
+                                     communicator.broadcast(stream, count - 1, numbers, 2 * floats, {"numbers", 1, -1});
+                                     communicator.add_up_weighted(stream, numbers, floats, {"numbers", 0, -1});
+                                   });
+  for (const std::vector<float>& numbers : found) {
+    CHECK(numbers[0] == 3 * half_weights());
+    CHECK(numbers[999] == numbers[0]);
+    CHECK(numbers[1000] == 3);
+    CHECK(numbers[1999] == 3);
+  }
+}
 
 TEST_CASE("parts of a sum come to the GPUs that own them, and from them to all", "[cuda][nccl]") {
   for (const long floats : {960L, 1000L, 3L}) {  // in equal parts for most numbers of GPUs, and not
