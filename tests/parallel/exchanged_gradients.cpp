@@ -3,7 +3,9 @@
 #include <catch2/catch.hpp>
 
 #include "../support/far_device.hpp"
+#include "../support/message.hpp"
 #include "tenet/comm/thread_transport.hpp"
+#include "tenet/parallel/parameter_server.hpp"
 #include "tenet/parallel/sharded_optimizer.hpp"
 #include "tenet/tenet.hpp"
 
@@ -56,4 +58,12 @@ TEST_CASE("where parts have owners, their parameters go round behind the update"
     CHECK(parameters.after == P::lowered.after_update);
   }
   CHECK(Exchanges::all.back().arena == Arena::buffers);
+}
+
+TEST_CASE("a server that is no rank is an error", "[parallel][exchanged_gradients]") {
+  ThreadNetwork network(2);
+  far::Executor executor(0);
+  ExchangedGradients<ProgramOf<Plain>, ParameterServer<OnRank<2>>, 64, ThreadTransport> exchanges;
+  CHECK(message_of([&] { exchanges.connect(executor, ThreadTransport(network, 0)); }) ==
+        "ParameterServer: no such server; expected a rank from 0 to 1, found 2");
 }

@@ -2,6 +2,7 @@
 
 #include "../support/far_device.hpp"
 #include "../support/training_ranks.hpp"
+#include "tenet/parallel/parameter_server.hpp"
 #include "tenet/parallel/sharded_optimizer.hpp"
 
 using namespace tenet;
@@ -32,7 +33,8 @@ std::vector<std::vector<float>> numbers_of(const std::vector<int>& parts) {
     }
     const float* const gradients = trainer.gradients();
     auto& weights = trainer.weights();
-    numbers.insert(numbers.end(), gradients, gradients + weights.table.parameter_floats);
+    if (!(false || ... || detail::HasServers<Policies>))  // to which a rank's own gradient went, where there are such
+      numbers.insert(numbers.end(), gradients, gradients + weights.table.parameter_floats);
     numbers.insert(numbers.end(), weights.parameters(), weights.parameters() + weights.table.parameter_floats);
     numbers.insert(numbers.end(), weights.buffers(), weights.buffers() + weights.table.buffer_floats);
     const auto scores = trainer.predict(samples.inputs.data(), 2);
@@ -68,6 +70,12 @@ TEST_CASE("MicroBatches: each takes its samples in pieces", "[parallel][resident
 TEST_CASE("ShardedOptimizer: each updates its part of the parameters", "[parallel][resident_ranks]") {
   check<ShardedOptimizer>();
   check<ShardedOptimizer, MicroBatches<2>>();
+}
+
+TEST_CASE("a parameter server between ranks: who owns a part of the parameters updates it",
+          "[parallel][resident_ranks]") {
+  check<ParameterServer<Sharded>>();
+  check<ParameterServer<OnRank<1>>>();
 }
 
 TEST_CASE("SyncBatchNorm: they train as one device with the samples of all", "[parallel][resident_ranks]") {

@@ -31,6 +31,7 @@ using Third = ParameterServer<OnRank<2>>;
 static_assert(std::is_same_v<Wrong<Two, Third>, mistake::ServerOfReplicas<Third, Two>>);
 using OnRanks = Distributed<ThreadWorld>;
 static_assert(std::is_void_v<Wrong<OnRanks>> && std::is_void_v<Wrong<OnRanks, ShardedOptimizer, MicroBatches<2>>>);
+static_assert(std::is_void_v<Wrong<OnRanks, ParameterServer<OnRank<7>>>>);  // their number is not known yet
 static_assert(std::is_same_v<Wrong<OnRanks, NotWaited>, mistake::OwnMemoryWith<NotWaited>>);
 static_assert(std::is_same_v<Wrong<OnRanks, Reproducible>, mistake::OwnMemoryWith<Reproducible>>);
 

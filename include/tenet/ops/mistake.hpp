@@ -321,7 +321,7 @@ struct OwnMemoryWith : Instead {
   using Instead::Instead;
   static_assert(never<Policy>,
                 "devices with memories of their own, as Cuda<i>, go with DataParallel<k> or Distributed<World>, and "
-                "with AllReduce, the former with a bulk-synchronous ParameterServer, the latter with ShardedOptimizer: "
+                "with AllReduce, a bulk-synchronous ParameterServer, or, between ranks, ShardedOptimizer: "
                 "leave this policy out, or take Cpu<>");
 };
 template <class Policy, class Instead = Nothing>

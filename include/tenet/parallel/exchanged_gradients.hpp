@@ -12,8 +12,8 @@ namespace tenet {
 /// backward goes on; and running statistics are those of the first device, as in PyTorch's.
 ///
 /// With `AllReduce` each device has all sums then, and updates all parameters. With `ShardedOptimizer`, and with a
-/// `ParameterServer` between devices that wait for each other, the sum of each bucket's part comes to the device that
-/// owns it, which has the optimizer's state of it alone, and updates it; behind that its parameters go to all.
+/// bulk-synchronous `ParameterServer`, the sum of each bucket's part comes to the device that owns it, which has the
+/// optimizer's state of it alone, and updates it; behind that its parameters go to all.
 template <class Program, class Synchronisation, long bucket_bytes, Transport T>
 class ExchangedGradients {
  public:
@@ -42,6 +42,10 @@ class ExchangedGradients {
     transport_ = std::make_unique<T>(std::move(transport));
     communicator_ = std::make_unique<Communicator>(executor, *transport_);
     if constexpr (updates_parts) {
+      if constexpr (requires { Synchronisation::Place::least_replicas; })
+        if (const int least = Synchronisation::Place::least_replicas; transport_->size() < least)
+          fail("ParameterServer", "no such server", "a rank from 0 to " + std::to_string(transport_->size() - 1),
+               std::to_string(least - 1));
       for (int b = 0; b < plan.count; ++b) {
         state_at_[static_cast<std::size_t>(b)] = state_floats_;
         state_floats_ += rounded_up(own_part(b).count);

@@ -276,8 +276,9 @@ struct Policies {
   static constexpr bool has_ranks = requires { typename Strategy::World; };
   /// Whether ranks may have different parameters between two calls of `synchronize`.
   static constexpr bool ranks_differ =
-      has_ranks && (detail::HasServers<Synchronisation> || detail::AveragesParameters<Synchronisation> ||
-                    detail::SharesWithoutLocks<Synchronisation>);
+      has_ranks && !has_own_memory &&
+      (detail::HasServers<Synchronisation> || detail::AveragesParameters<Synchronisation> ||
+       detail::SharesWithoutLocks<Synchronisation>);
   /// Whether the trainer has the optimizer's state; else the synchronisation does, each rank its part.
   static constexpr bool has_states = !(has_ranks || has_own_memory) || !detail::KeepsStates<Synchronisation>;
   /// Whether parameters come while the next step runs: whatever else reads them waits for them.
@@ -310,9 +311,10 @@ struct Policies {
   static constexpr auto against_own_memory() {
     constexpr bool alone = std::is_same_v<Strategy, Single>, replicates = requires { requires Strategy::replicates; },
                    has_device_a_rank = requires { requires !Strategy::has_replicas; },
-                   updates_parts =
-                       detail::UpdatesParts<Synchronisation> &&
-                       (has_ranks ? detail::ScattersGradients<Synchronisation> : detail::HasServers<Synchronisation>);
+                   in_rounds = requires { requires Synchronisation::in_rounds; },
+                   updates_parts = detail::UpdatesParts<Synchronisation> &&
+                                   (has_ranks ? in_rounds || detail::ScattersGradients<Synchronisation>
+                                              : detail::HasServers<Synchronisation>);
     if constexpr (!alone && !replicates && !has_device_a_rank)
       return std::type_identity<Strategy>{};
     else if constexpr (!alone && !std::is_same_v<Synchronisation, AllReduce> && !updates_parts)
