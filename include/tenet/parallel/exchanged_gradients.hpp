@@ -65,11 +65,11 @@ class ExchangedGradients {
     if (exchange.arena == Arena::buffers) {
       communicator_->broadcast(lane, 0, memory, exchange.floats, label);
     } else if constexpr (updates_parts) {
-      using Place = typename Synchronisation::Place;
+      using Owners = typename Synchronisation::Place;
       if (exchange.arena == Arena::gradients)
-        communicator_->template reduce_to_owners<Place>(lane, memory + exchange.first, exchange.floats, label);
+        communicator_->template reduce_to_owners<Owners>(lane, memory + exchange.first, exchange.floats, label);
       else
-        communicator_->template gather_from_owners<Place>(lane, memory + exchange.first, exchange.floats, label);
+        communicator_->template gather_from_owners<Owners>(lane, memory + exchange.first, exchange.floats, label);
     } else {
       communicator_->add_up_weighted(lane, memory + exchange.first, exchange.floats, label);
     }
