@@ -2,6 +2,8 @@
 // device or on several: the strategy is a policy, the network's code stays as it is.
 // test: --images 64 --test-images 64 --epochs 1
 // test: --images 64 --test-images 64 --epochs 1 --devices 2
+#include <tenet/parallel/data_parallel.hpp>
+
 #include "common/classify.hpp"
 #include "models/resnet18.hpp"
 

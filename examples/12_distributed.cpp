@@ -5,6 +5,8 @@
 // ranks: 2
 // test: --images 2000 --epochs 1
 #include <tenet/comm/mpi.hpp>
+#include <tenet/parallel/distributed.hpp>
+#include <tenet/parallel/micro_batches.hpp>
 #include <tenet/parallel/sharded_optimizer.hpp>
 
 #include "common/classify.hpp"

@@ -5,6 +5,7 @@
 // test: --images 2000 --epochs 1 --slow 2
 #include <chrono>
 #include <tenet/comm/mpi.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <thread>
 

@@ -1,6 +1,8 @@
 // A batch that does not fit: the same training step on all of its images at once, and in micro-batches whose gradients
 // are accumulated. Activations take the memory of one micro-batch; losses are the same.
 // test: --images 2000 --batch-size 500
+#include <tenet/parallel/micro_batches.hpp>
+
 #include "common/classify.hpp"
 #include "common/json.hpp"
 #include "models/lenet.hpp"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <tenet/parallel/inter_op_parallel.hpp>
 #include <tenet/tenet.hpp>
 
 #include "common/images.hpp"

@@ -1,6 +1,7 @@
 // A sparse model without locks: which of two offers does a reader click? A table has a row for each of 1,250,000 words,
 // of which an update touches some hundreds. First one thread trains it, then two that do not wait for each other.
 // test: --readers 4000 --epochs 2
+#include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/hogwild.hpp>
 #include <tenet/tenet.hpp>
 

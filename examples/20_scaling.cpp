@@ -2,6 +2,8 @@
 // there: as a table, and with --svg FILE as a picture.
 // test: --network lenet --workers 64
 // test: --network resnet18 --workers 16 --jitter 0.2
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/parallel/step_time.hpp>

@@ -4,6 +4,7 @@
 // ranks: 2
 // test: --steps 6 --batch-size 64 --file timeline_example.json
 #include <tenet/comm/mpi.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/train/timeline.hpp>
 
 #include "common/images.hpp"

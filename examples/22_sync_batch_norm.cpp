@@ -1,6 +1,8 @@
 // Batch norm where each of eight devices has two images of a batch: with statistics of its own images, and with those
 // of the whole batch. The latter is training on one device, up to rounding, and runs when no device has enough images.
 // test: --images 1600 --epochs 1
+#include <tenet/parallel/data_parallel.hpp>
+
 #include "common/classify.hpp"
 #include "common/json.hpp"
 

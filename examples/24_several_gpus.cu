@@ -7,6 +7,7 @@
 #include <tenet/cuda.hpp>
 #include <tenet/data/resident.hpp>
 #include <tenet/device/cuda_on_host.hpp>
+#include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 
 #include "common/classify.hpp"

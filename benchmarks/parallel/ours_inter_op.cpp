@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <tenet/parallel/inter_op_parallel.hpp>
 #include <tenet/tenet.hpp>
 #include <vector>
 

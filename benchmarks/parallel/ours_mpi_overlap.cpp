@@ -2,6 +2,7 @@
 // gradients move that rank 0's device computes, as its timeline has it. Rank 0 prints {"network, samples": share, …}.
 #include <cstdio>
 #include <tenet/comm/mpi.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/train/timeline.hpp>
 
 #include "../../examples/models/lenet.hpp"

@@ -7,6 +7,7 @@
 #include <tenet/comm/collective_time.hpp>
 #include <tenet/comm/thread_transport.hpp>
 #include <tenet/exec/step_work.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/tenet.hpp>
 #include <thread>
 

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstring>
 #include <tenet/comm/thread_transport.hpp>
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/parallel/step_time.hpp>

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <tenet/comm/shared_memory.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/sharded_optimizer.hpp>
 #include <tenet/tenet.hpp>
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/hogwild.hpp>
 #include <tenet/tenet.hpp>
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <tenet/comm/thread_transport.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/tenet.hpp>
 #include <thread>

@@ -1,5 +1,8 @@
 // Training steps on one core, whole and in micro-batches, on two logical devices, and of half the batch on one core:
 // program NETWORK BATCH FOLDER.
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/micro_batches.hpp>
+
 #include "../../examples/models/resnet18.hpp"
 #include "../network.hpp"
 

@@ -1,5 +1,6 @@
 // A size of buckets where no buckets are sent.
 // expect: BucketBytes, but this synchronisation sends no buckets of gradients: take AllReduce or Ring
+#include <tenet/parallel/data_parallel.hpp>
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

@@ -2,6 +2,7 @@
 // sound: nvcc
 // expect: Direct uses the memory of other replicas, which ranks cannot: take AllReduce, Ring or
 #include <tenet/comm/thread_transport.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

@@ -3,6 +3,7 @@
 // Distributed<SharedMemory>
 #include <tenet/comm/shared_memory.hpp>
 #include <tenet/comm/simulated_transport.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/hogwild.hpp>
 #include <tenet/tenet.hpp>
 

@@ -1,5 +1,7 @@
 // The same bits for any number of replicas: three do not divide the eight parts of a batch.
 // expect: Reproducible goes with DataParallel of 1, 2, 4 or 8 replicas or with Distributed
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/micro_batches.hpp>
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

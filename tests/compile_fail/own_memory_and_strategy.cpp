@@ -1,5 +1,6 @@
 // A device with a memory of its own among several that run parts of one graph.
 // expect: devices with memories of their own, as Cuda<i>, go with DataParallel<k> or Distributed<World>
+#include <tenet/parallel/inter_op_parallel.hpp>
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

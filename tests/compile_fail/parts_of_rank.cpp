@@ -1,6 +1,9 @@
 // A rank that is the parts of one network on several devices.
 // expect: Distributed<world, inside>: a rank is Single, or the replicas of a DataParallel
 #include <tenet/comm/shared_memory.hpp>
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/distributed.hpp>
+#include <tenet/parallel/inter_op_parallel.hpp>
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

@@ -2,6 +2,8 @@
 // expect: ParameterServer, LocalSgd, ShardedOptimizer and Hogwild are for ranks of one device each: leave DataParallel
 // out of Distributed
 #include <tenet/comm/shared_memory.hpp>
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/tenet.hpp>
 

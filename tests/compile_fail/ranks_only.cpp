@@ -1,6 +1,8 @@
 // Replicas of a process share the parameters and the optimizer's state: there is nothing to average, or to share out.
 // expect: LocalSgd and ShardedOptimizer are for ranks; replicas of DataParallel share parameters and optimizer state
 #include <tenet/comm/shared_memory.hpp>
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/tenet.hpp>
 

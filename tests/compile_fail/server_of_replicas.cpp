@@ -1,5 +1,6 @@
 // Replicas share the parameters, so that none can be steps ahead of another.
 // expect: replicas of DataParallel meet after each step, and one of them is the server: take
+#include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/tenet.hpp>
 

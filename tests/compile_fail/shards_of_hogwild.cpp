@@ -1,6 +1,8 @@
 // Hogwild cuts a batch by itself, and updates after each part.
 // expect: Hogwild<samples> cuts a batch by itself, and updates after each part: leave MicroBatches or Reproducible out
+#include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/hogwild.hpp>
+#include <tenet/parallel/micro_batches.hpp>
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

@@ -1,5 +1,8 @@
 // Devices that run parts of one network run each batch whole.
 // expect: the devices of InterOpParallel run each batch whole, and give the bits of one device
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/inter_op_parallel.hpp>
+#include <tenet/parallel/micro_batches.hpp>
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

@@ -1,6 +1,8 @@
 // Statistics of the whole batch cannot be had where it is run in pieces.
 // expect: SyncBatchNorm takes statistics of the whole batch, which MicroBatches and Reproducible run in pieces one
 // after the other: leave one of the two out
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/micro_batches.hpp>
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

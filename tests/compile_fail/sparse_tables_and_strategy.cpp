@@ -1,5 +1,6 @@
 // Replicas that add up gradients would add up whole tables.
 // expect: Embedding<..., Sparse> is trained on one Cpu, or by Hogwild<samples> with DataParallel<k>, and not
+#include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/hogwild.hpp>
 #include <tenet/tenet.hpp>
 

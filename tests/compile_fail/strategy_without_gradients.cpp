@@ -1,5 +1,6 @@
 // Replicas add up gradients, which this update does not keep.
 // expect: UpdateInBackward keeps no gradients that replicas or micro-batches could add up
+#include <tenet/parallel/data_parallel.hpp>
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

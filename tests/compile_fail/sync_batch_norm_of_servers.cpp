@@ -2,6 +2,7 @@
 // expect: SyncBatchNorm needs workers that take each step together, which ranks with ParameterServer, LocalSgd or
 // Hogwild do not: take AllReduce, Ring or ShardedOptimizer, or leave it out
 #include <tenet/comm/thread_transport.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/tenet.hpp>
 

@@ -1,5 +1,6 @@
 // A synchronisation needs more than one device.
 // expect: a synchronisation, but only one device: add a strategy such as DataParallel<2>, or leave it out
+#include <tenet/parallel/data_parallel.hpp>
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

@@ -1,5 +1,7 @@
 // Devices that run parts of one network have nothing to synchronise.
 // expect: a synchronisation, but the devices of InterOpParallel compute each gradient once: leave it out
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/inter_op_parallel.hpp>
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <tenet/parallel/inter_op_parallel.hpp>
 #include <tenet/tenet.hpp>
 
 #include "../../examples/models/lenet.hpp"

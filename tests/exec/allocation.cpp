@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdlib>
 #include <new>
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/inter_op_parallel.hpp>
 #include <tenet/train/timeline.hpp>
 
 #include "../../examples/models/lenet.hpp"

@@ -1,6 +1,7 @@
 #include "tenet/graph/batch_sums.hpp"
 
 #include <catch2/catch.hpp>
+#include <tenet/parallel/data_parallel.hpp>
 
 #include "../support/network.hpp"
 #include "../support/networks.hpp"

@@ -1,6 +1,7 @@
 #include "tenet/parallel/device_turns.hpp"
 
 #include <catch2/catch.hpp>
+#include <tenet/parallel/inter_op_parallel.hpp>
 #include <tenet/tenet.hpp>
 
 #include "../../examples/models/lenet.hpp"

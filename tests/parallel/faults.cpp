@@ -1,4 +1,6 @@
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/local_sgd.hpp>
+#include <tenet/parallel/micro_batches.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/tenet.hpp>
 #include <thread>

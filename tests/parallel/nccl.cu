@@ -1,4 +1,6 @@
 #include <catch2/catch.hpp>
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/micro_batches.hpp>
 #include <vector>
 
 #include "../support/same_training.hpp"

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/distributed.hpp>
+#include <tenet/parallel/micro_batches.hpp>
 
 #include "../support/far_device.hpp"
 #include "../support/message.hpp"

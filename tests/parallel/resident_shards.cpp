@@ -1,6 +1,7 @@
 #include "tenet/parallel/resident_shards.hpp"
 
 #include <catch2/catch.hpp>
+#include <tenet/parallel/micro_batches.hpp>
 
 #include "../support/far_device.hpp"
 #include "../support/network.hpp"

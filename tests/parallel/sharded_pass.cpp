@@ -1,5 +1,6 @@
 #include "tenet/parallel/sharded_pass.hpp"
 
+#include <tenet/parallel/micro_batches.hpp>
 #include <tenet/tenet.hpp>
 
 #include "../support/network.hpp"

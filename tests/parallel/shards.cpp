@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <tenet/data/dataset.hpp>
+#include <tenet/parallel/micro_batches.hpp>
 
 #include "../support/network.hpp"
 

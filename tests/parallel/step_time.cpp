@@ -2,7 +2,10 @@
 
 #include <catch2/catch.hpp>
 #include <numeric>
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/local_sgd.hpp>
+#include <tenet/parallel/micro_batches.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/parallel/sharded_optimizer.hpp>
 #include <tenet/tenet.hpp>

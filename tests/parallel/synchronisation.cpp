@@ -1,5 +1,6 @@
 #include "tenet/parallel/synchronisation.hpp"
 
+#include <tenet/parallel/data_parallel.hpp>
 #include <tenet/tenet.hpp>
 
 #include "../support/ranks.hpp"

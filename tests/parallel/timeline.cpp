@@ -2,6 +2,7 @@
 #include "tenet/train/timeline.hpp"
 
 #include <tenet/parallel/hogwild.hpp>
+#include <tenet/parallel/inter_op_parallel.hpp>
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/parallel/sharded_optimizer.hpp>

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/distributed.hpp>
+#include <tenet/parallel/micro_batches.hpp>
 #include <tenet/tenet.hpp>
 
 #include "network.hpp"

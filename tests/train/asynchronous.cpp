@@ -1,4 +1,6 @@
 // Steps of a trainer that run behind its caller.
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/tenet.hpp>
 
 #include "../support/message.hpp"

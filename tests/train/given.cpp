@@ -1,6 +1,7 @@
 #include "tenet/train/given.hpp"
 
 #include <catch2/catch.hpp>
+#include <tenet/parallel/data_parallel.hpp>
 
 #include "../support/far_device.hpp"
 #include "../support/message.hpp"

@@ -4,6 +4,9 @@
 #include <tenet/device/reference.hpp>
 #include <tenet/nn/linear.hpp>
 #include <tenet/optim/sgd.hpp>
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/inter_op_parallel.hpp>
+#include <tenet/parallel/micro_batches.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/train/model.hpp>
 #include <tenet/train/trainer.hpp>

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <tenet/parallel/data_parallel.hpp>
 #include <vector>
 
 #include "../../examples/models/lenet.hpp"

@@ -1,5 +1,6 @@
 #include "tenet/train/timeline.hpp"
 
+#include <tenet/parallel/micro_batches.hpp>
 #include <tenet/tenet.hpp>
 
 #include "../support/far_device.hpp"

@@ -311,4 +311,17 @@ class Execution {
   std::shared_ptr<void> one_sample_;
 };
 
+namespace detail {
+
+/// Where the gradients of a training lie, if it has been made: where it sends them from. Else in a buffer of the
+/// caller's, which has room for all of them then.
+template <class Training>
+float* gradients_of([[maybe_unused]] const Training* training, Buffer& buffer, long floats) {
+  if constexpr (requires { training->own_gradients(); })
+    if (training != nullptr) return training->own_gradients();
+  buffer.grow(floats);
+  return buffer.data();
+}
+
+}  // namespace detail
 }  // namespace tenet

@@ -4,7 +4,7 @@
 #include <tenet/ops/mistake.hpp>
 // clang-format on
 
-#include <tenet/parallel/distributed_execution.hpp>
+#include <tenet/parallel/distributed.hpp>
 
 /// Ranks that share the optimizer's state among them: the synchronisation `ShardedOptimizer`. Not part of
 /// tenet/tenet.hpp.

@@ -6,30 +6,13 @@
 #include <tenet/comm/collectives.hpp>
 #include <tenet/core/buffer.hpp>
 
-/// How a worker's part of a batch is cut into shards, which run one after the other: the policies of the axis `shards`.
-/// And the sums of what the shards give.
+/// How a worker's part of a batch is cut into shards, which run one after the other: the policies of the axis `shards`,
+/// the others in micro_batches.hpp. And the sums of what the shards give.
 namespace tenet {
 
 /// Not at all: the whole part at once.
 struct WholeBatch {
   static constexpr int in_all = 0, of_worker = 1;
-};
-
-/// Into `Count` micro-batches of equal size, or one sample less. Their gradients are accumulated, and there is one
-/// update: activations take the memory of one micro-batch, as large batches need. The same numbers as for the whole, up
-/// to the order of sums; but batch norm takes its statistics from a micro-batch, and its running ones from all of them,
-/// one after the other.
-template <int Count>
-struct MicroBatches {
-  static_assert(Count >= 1 && Count <= 64, "MicroBatches<count>: from 1 to 64");
-  static constexpr int in_all = 0, of_worker = Count;
-};
-
-/// The same bits for 1, 2, 4 or 8 replicas or ranks, with `Direct` or `AllReduce`, for any size of buckets: every batch
-/// is cut into eight shards, whatever the number of workers; their gradients are added up in the order of one tree; and
-/// statistics, dropout masks and the choice of kernels are those of the shards.
-struct Reproducible {
-  static constexpr int in_all = 8, of_worker = 0;
 };
 
 /// Some samples of a batch.

@@ -5,7 +5,9 @@
 #include <tenet/device/precision.hpp>
 #include <tenet/exec/one_sample.hpp>
 #include <tenet/ops/mistake.hpp>
-#include <tenet/parallel/strategy.hpp>
+#include <tenet/parallel/shards.hpp>
+#include <tenet/parallel/single.hpp>
+#include <tenet/parallel/synchronisation.hpp>
 #include <type_traits>
 
 /// The unordered list of tags behind Trainer<Net, Loss, Optimizer, …>: the input's shape, and a policy for each axis.
@@ -206,6 +208,17 @@ template <Axis axis, class Otherwise, class First, class... Rest>
 struct Find<axis, Otherwise, First, Rest...>
     : std::conditional_t<axis_of<First> == axis, std::type_identity<First>, Find<axis, Otherwise, Rest...>> {};
 
+/// Where the parts of a training run. Who cuts batches says where on one device.
+template <class Named, class Shards>
+struct StrategyFor {
+  using type = Named;
+};
+template <class Shards>
+  requires requires { typename Shards::OnOneDevice; }
+struct StrategyFor<Single, Shards> {
+  using type = typename Shards::OnOneDevice;
+};
+
 /// The first of the tags whose axis another one is on, too, or void.
 template <class... Tags>
 struct FindTwice {
@@ -238,8 +251,7 @@ struct Policies {
   using Memory = On<detail::Axis::memory, MemoryUnbounded>;
   using Shards = On<detail::Axis::shards, WholeBatch>;
   using NamedStrategy = On<detail::Axis::strategy, Single>;
-  using Strategy = std::conditional_t<std::is_same_v<NamedStrategy, Single> && !std::is_same_v<Shards, WholeBatch>,
-                                      DataParallel<1>, NamedStrategy>;
+  using Strategy = typename detail::StrategyFor<NamedStrategy, Shards>::type;
   using Buckets = On<detail::Axis::buckets, BucketBytes<1 << 20>>;
   using BatchNorm = On<detail::Axis::batch_norm, BatchNormOfWorker>;
   using Kernels = typename Timeline::template RecordedKernels<typename Precision::template KernelsOf<

@@ -1,7 +1,11 @@
-#include "tenet/parallel/strategy.hpp"
+#include "tenet/parallel/single.hpp"
 
+#include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/hogwild.hpp>
+#include <tenet/parallel/inter_op_parallel.hpp>
 #include <tenet/parallel/local_sgd.hpp>
+#include <tenet/parallel/micro_batches.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/parallel/sharded_optimizer.hpp>
 #include <tenet/tenet.hpp>
@@ -20,17 +24,13 @@ using Parallel = Trainer<networks::WholeRows, CrossEntropy, Sgd, DataParallel<2>
 static_assert(std::is_same_v<Policies<Features<16>>::Strategy, Single>);
 static_assert(std::is_same_v<Policies<DataParallel<3>, Features<16>>::Strategy, DataParallel<3>>);
 static_assert(std::is_same_v<Plain::Training, Parallel::Training>);
-// A batch that is cut needs the passes of a replica, and no other strategy.
-static_assert(std::is_same_v<Policies<Features<16>, MicroBatches<4>>::Strategy, DataParallel<1>>);
-static_assert(std::is_same_v<Policies<Single, Features<16>, Reproducible>::Strategy, DataParallel<1>>);
-static_assert(std::is_same_v<Policies<DataParallel<2>, Features<16>, MicroBatches<4>>::Strategy, DataParallel<2>>);
 static_assert(!std::is_same_v<Plain::ExecutionOf<Plain::Training>, Parallel::ExecutionOf<Plain::Training>>);
 // But for that which spreads the steps themselves: it has programs of its own, of the same trace.
 using InParts = Trainer<networks::WholeRows, CrossEntropy, Sgd, InterOpParallel<2>, Features<16>>;
 static_assert(!std::is_same_v<Plain::Training, InParts::Training>);
 static_assert(&Plain::Training::trace == &InParts::Training::trace);
 
-TEST_CASE("the summary says on how many devices a step runs", "[strategy]") {
+TEST_CASE("the summary says on how many devices a step runs", "[single]") {
   CHECK(Plain().summary().find("\ndevice: cpu") != std::string::npos);
   CHECK(Parallel().summary().find("\ngradients: 0.02 MB a step, direct\n2 devices, each: cpu") != std::string::npos);
   const std::string in_parts = InParts().summary();
@@ -57,25 +57,7 @@ TEST_CASE("the summary says on how many devices a step runs", "[strategy]") {
   });
 }
 
-TEST_CASE("micro-batches train in a part of the memory", "[strategy]") {
-  using Net = networks::WholeRows;
-  Trainer<Net, CrossEntropy, Sgd, Features<16>, Reference> whole{{.learning_rate = 0.1f, .momentum = 0.9f}, 3};
-  Trainer<Net, CrossEntropy, Sgd, Features<16>, Reference, MicroBatches<4>> cut{
-      {.learning_rate = 0.1f, .momentum = 0.9f}, 3};
-  const network::Samples<decltype(whole)> samples(16);
-  for (int step = 0; step < 4; ++step) {
-    const float expected = whole.step(samples.inputs.data(), samples.targets.data(), 16).loss;
-    CHECK(cut.step(samples.inputs.data(), samples.targets.data(), 16).loss == Approx(expected).epsilon(1e-4));
-  }
-  constexpr long fixed = decltype(whole)::Training::fixed_floats;
-  CHECK(cut.activation_floats() - fixed == (whole.activation_floats() - fixed) / 4);
-  CHECK(cut.summary().find("\nbatch: in 4 micro-batches, one after the other\n") != std::string::npos);
-  const auto expected = whole.predict(samples.inputs.data(), 10), found = cut.predict(samples.inputs.data(), 10);
-  REQUIRE(found.size() == expected.size());
-  for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(1e-3));
-}
-
-TEST_CASE("a model runs on several devices", "[strategy]") {
+TEST_CASE("a model runs on several devices", "[single]") {
   using Net = networks::Residual;
   Model<Net, Image<2, 6, 5>, Cpu<0, 1>> one(4);
   Model<Net, Image<2, 6, 5>, Cpu<0, 1>, DataParallel<3>> many(4);
@@ -142,7 +124,7 @@ struct WithAll {
 
 }  // namespace
 
-TEST_CASE("every strategy goes with every other policy", "[strategy]") {
+TEST_CASE("every strategy goes with every other policy", "[single]") {
   WithAll<>::check(1e-3);
   WithAll<OneSampleAlways>::check(1e-3);
   WithAll<DirectConvolution, MemoryBound<2'000>>::check(1e-3);
@@ -254,7 +236,7 @@ void check_gradients_are_lent(int ranks) {
 
 }  // namespace
 
-TEST_CASE("processes send gradients from where they are computed", "[strategy]") {
+TEST_CASE("processes send gradients from where they are computed", "[single]") {
   check_gradients_are_lent<Single>(2);
   check_gradients_are_lent<Single, MicroBatches<2>>(2);
   check_gradients_are_lent<Single, Reproducible>(2);
@@ -264,7 +246,7 @@ TEST_CASE("processes send gradients from where they are computed", "[strategy]")
   check_gradients_are_lent<Single, ParameterServer<>>(2);
 }
 
-TEST_CASE("ranks that are threads compute gradients in memory of their network", "[strategy]") {
+TEST_CASE("ranks that are threads compute gradients in memory of their network", "[single]") {
   using Rank = Trainer<networks::WholeRows, CrossEntropy, Sgd, Features<16>, Distributed<ThreadWorld>>;
   const network::Samples<Rank> samples(8);
   std::vector<float> seen(2);

@@ -1,4 +1,4 @@
-#include "tenet/parallel/distributed_execution.hpp"
+#include "tenet/parallel/distributed.hpp"
 
 #include <tenet/tenet.hpp>
 
@@ -22,19 +22,19 @@ void check_all() {
 
 }  // namespace
 
-TEST_CASE("ranks with samples of their own train as one device with all of them", "[distributed_execution]") {
+TEST_CASE("ranks with samples of their own train as one device with all of them", "[distributed]") {
   check_all<ranks::Threads>();
 }
-TEST_CASE("the same where ranks are processes", "[distributed_execution]") { check_all<processes::Job>(); }
+TEST_CASE("the same where ranks are processes", "[distributed]") { check_all<processes::Job>(); }
 
-TEST_CASE("Reproducible: ranks give the same bits as one process", "[distributed_execution]") {
+TEST_CASE("Reproducible: ranks give the same bits as one process", "[distributed]") {
   ranks::check_bits<ranks::Threads, networks::Residual, Image<2, 6, 5>>({1, 2, 4, 8});
   ranks::check_bits<ranks::Threads, networks::Residual, Image<2, 6, 5>, BucketBytes<64>>({2, 4});
   ranks::check_bits<ranks::Threads, networks::Transformer, Tokens<12>, BucketBytes<4096>>({2, 8});  // with dropout
   ranks::check_bits<processes::Job, networks::Residual, Image<2, 6, 5>, BucketBytes<300>>({1, 2, 4});
 }
 
-TEST_CASE("Reproducible: not on three ranks", "[distributed_execution]") {
+TEST_CASE("Reproducible: not on three ranks", "[distributed]") {
   using Rank = Trainer<networks::WholeRows, CrossEntropy, PlainSgd, Features<16>, Reference, Distributed<ThreadWorld>,
                        Reproducible>;
   const network::Samples<Rank> samples(4);
@@ -47,7 +47,7 @@ TEST_CASE("Reproducible: not on three ranks", "[distributed_execution]") {
     CHECK(message == "Reproducible: number of ranks; expected 1, 2, 4 or 8, found 3");
 }
 
-TEST_CASE("ranks with micro-batches train as one device", "[distributed_execution]") {
+TEST_CASE("ranks with micro-batches train as one device", "[distributed]") {
   const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
   ranks::check_training<ranks::Threads, networks::WholeRows, CrossEntropy, Sgd, Features<16>, Reference,
                         MicroBatches<3>, BucketBytes<2048>>({5, 1, 6}, sgd);
@@ -55,7 +55,7 @@ TEST_CASE("ranks with micro-batches train as one device", "[distributed_executio
                         MicroBatches<2>>({5, 3}, sgd);
 }
 
-TEST_CASE("SyncBatchNorm: ranks train as one device", "[distributed_execution]") {
+TEST_CASE("SyncBatchNorm: ranks train as one device", "[distributed]") {
   using networks::Residual;
   const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
   ranks::check_training<ranks::Threads, Residual, CrossEntropy, Sgd, Image<2, 6, 5>, Reference, SyncBatchNorm>({5},
@@ -66,7 +66,7 @@ TEST_CASE("SyncBatchNorm: ranks train as one device", "[distributed_execution]")
                         SyncBatchNorm>({3, 5}, sgd);
 }
 
-TEST_CASE("running statistics are those of rank 0, everywhere", "[distributed_execution]") {
+TEST_CASE("running statistics are those of rank 0, everywhere", "[distributed]") {
   using Net = networks::Residual;
   using Input = Image<2, 6, 5>;
   using One = Trainer<Net, CrossEntropy, PlainSgd, Input, Reference>;
@@ -90,7 +90,7 @@ TEST_CASE("running statistics are those of rank 0, everywhere", "[distributed_ex
   CHECK(found[1] == found[0]);
 }
 
-TEST_CASE("a rank that is gone is named, with what it did not send", "[distributed_execution]") {
+TEST_CASE("a rank that is gone is named, with what it did not send", "[distributed]") {
   using Rank = Trainer<networks::WholeRows, CrossEntropy, PlainSgd, Features<16>, Reference, Distributed<ThreadWorld>>;
   const network::Samples<Rank> samples(4);
   const auto messages = ranks::run(

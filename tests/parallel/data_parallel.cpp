@@ -1,5 +1,6 @@
-#include "tenet/parallel/replicated_execution.hpp"
+#include "tenet/parallel/data_parallel.hpp"
 
+#include <tenet/parallel/micro_batches.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/tenet.hpp>
 
@@ -57,7 +58,7 @@ void check_parts(std::initializer_list<int> batches) {
 
 }  // namespace
 
-TEST_CASE("replicas find the mean gradient of their parts of the batch", "[replicated_execution]") {
+TEST_CASE("replicas find the mean gradient of their parts of the batch", "[data_parallel]") {
   check_parts<networks::Residual, CrossEntropy, Image<2, 6, 5>, Reference, 2>({8, 5, 1, 13});
   check_parts<networks::Residual, CrossEntropy, Image<2, 6, 5>, Cpu<0, 1>, 2>({8, 5, 1, 2, 13});
   check_parts<networks::Residual, CrossEntropy, Image<2, 6, 5>, Cpu<0, 2>, 3>({9, 4, 2, 1});
@@ -99,7 +100,7 @@ void check_training(Optimizer optimizer) {
 
 }  // namespace
 
-TEST_CASE("training on replicas is training on one device", "[replicated_execution]") {
+TEST_CASE("training on replicas is training on one device", "[data_parallel]") {
   check_training<networks::WholeRows, MeanSquaredError, Sgd, Features<16>, Reference, 2>(
       {.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f});
   check_training<networks::WholeRows, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, 2>(
@@ -113,7 +114,7 @@ TEST_CASE("training on replicas is training on one device", "[replicated_executi
       {.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f});
 }
 
-TEST_CASE("SyncBatchNorm: training on replicas is training on one device", "[replicated_execution]") {
+TEST_CASE("SyncBatchNorm: training on replicas is training on one device", "[data_parallel]") {
   // Not with Adam: a bias in front of a batch norm has the gradient 0, of whose rounding it makes a whole step.
   using networks::Residual;
   const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
@@ -123,7 +124,7 @@ TEST_CASE("SyncBatchNorm: training on replicas is training on one device", "[rep
       sgd);
 }
 
-TEST_CASE("replicas drop different values", "[replicated_execution]") {
+TEST_CASE("replicas drop different values", "[data_parallel]") {
   struct Net : Sequential<Linear<64, 64>, Dropout<50>> {};
   using Many = Trainer<Net, MeanSquaredError, PlainSgd, Features<64>, Reference, DataParallel<2>>;
   Many many{{.learning_rate = 0}, 3};
@@ -166,8 +167,7 @@ std::vector<float> trained() {
 
 }  // namespace
 
-TEST_CASE("Reproducible: the same bits for any number of replicas, threads, buckets and any way",
-          "[replicated_execution]") {
+TEST_CASE("Reproducible: the same bits for any number of replicas, threads, buckets and any way", "[data_parallel]") {
   {
     using Net = networks::Residual;  // with batch norm
     using Input = Image<2, 6, 5>;

@@ -1,8 +1,11 @@
 #pragma once
 
+// First, so that a message about a mistake begins with few lines of includes.
 #include <tenet/comm/recorded_transport.hpp>
 #include <tenet/comm/thread_transport.hpp>
+#include <tenet/ops/mistake.hpp>
 #include <tenet/parallel/gradient_exchange.hpp>
+#include <tenet/parallel/hierarchical_execution.hpp>
 #include <tenet/parallel/replica_passes.hpp>
 
 /// One program on several devices of a process that share its parameters: each runs it on a part of the batch.
@@ -125,6 +128,74 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
   ThreadNetwork network_;
   std::vector<std::unique_ptr<Exchange>> exchanges_;
   std::array<Buffer, 4> results_;
+};
+
+// On devices with a memory of their own: parallel/resident_replicas.hpp, a part of tenet/cuda.hpp.
+template <class Device, class Kernels>
+class ResidentReplicas;
+template <class Program, class Device, int count, class Synchronisation, long bucket_bytes, class Cut>
+class ReplicatedResidentExecution;
+
+namespace detail {
+
+template <class Program, class Policies>
+struct StepOfReplicas {
+  using Synchronisation = std::conditional_t<SharesWithoutLocks<typename Policies::Synchronisation>, Direct,
+                                             typename Policies::Synchronisation>;
+  using type = ReplicatedExecution<Program, typename Policies::Device, Synchronisation, Policies::Buckets::bucket_bytes,
+                                   typename Policies::Shards>;
+};
+template <class Program, class Policies>
+  requires(SharesWithoutLocks<typename Policies::Synchronisation> &&
+           Program::lowered.after_update > Program::lowered.first_update)
+struct StepOfReplicas<Program, Policies> {
+  using type = typename Policies::Synchronisation::template StepOfReplicas<Program, typename Policies::Device>;
+};
+
+template <class Program, class Policies>
+  requires HasOwnMemory<typename Program::Kernels::Executor>
+struct StepOfReplicas<Program, Policies> {
+  using type = ReplicatedResidentExecution<Program, typename Policies::Device, Policies::Strategy::replicas,
+                                           typename Policies::Synchronisation, Policies::Buckets::bucket_bytes,
+                                           typename Policies::Shards>;
+};
+
+template <class Device, class Kernels>
+using ReplicasOf = std::conditional_t<HasOwnMemory<typename Kernels::Executor>, ResidentReplicas<Device, Kernels>,
+                                      Replicas<Device, Kernels>>;
+
+}  // namespace detail
+
+/// On `Replicas` logical devices of this process. Each runs the network on its part of every batch; they share the
+/// parameters, and each updates a part of them with the mean of all gradients.
+///
+/// The same numbers as on one device, up to the order of sums; but batch norm takes its statistics from a replica's
+/// part of the batch, and dropout drops other values. Running statistics are those of the first replica, as in
+/// PyTorch's.
+///
+/// Devices with memories of their own are those from the policy's number on: DataParallel<2> with Cuda<0> has GPUs 0
+/// and 1. Each has all parameters, and updates all of them, or, with a `ParameterServer`, those that it owns: see
+/// parallel/resident_replicas.hpp.
+template <int Replicas>
+struct DataParallel {
+  static_assert(Replicas >= 1 && Replicas <= 64, "DataParallel<replicas>: from 1 to 64 replicas");
+  static constexpr int replicas = Replicas;
+  static constexpr bool replicates = true;
+  template <class Device, class Kernels>
+  struct Devices : detail::ReplicasOf<Device, Kernels> {
+    Devices() : detail::ReplicasOf<Device, Kernels>(Replicas) {}
+  };
+  using Synchronisation = Direct;  ///< where the user names none
+  template <class Definition>
+  using DefinitionOf = Definition;
+  template <class Program, class Policies>
+  using ExecutionOf = typename detail::StepOfReplicas<Program, Policies>::type;
+  /// Where each rank of a `Distributed` has such replicas: its training step, and what it runs by itself.
+  template <class Program, class Policies, class T>
+  using StepOfRank = HierarchicalExecution<Program, typename Policies::Device, typename Policies::Synchronisation,
+                                           Policies::Buckets::bucket_bytes, T, typename Policies::Shards>;
+  template <class Program, class Policies>
+  using ExecutionOfRank = ReplicatedExecution<Program, typename Policies::Device>;
 };
 
 }  // namespace tenet

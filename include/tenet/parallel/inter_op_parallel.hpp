@@ -1,8 +1,10 @@
 #pragma once
 
+// First, so that a message about a mistake begins with few lines of includes.
 #include <atomic>
 #include <memory>
 #include <tenet/comm/collectives.hpp>
+#include <tenet/ops/mistake.hpp>
 #include <tenet/parallel/device_turns.hpp>
 #include <tenet/parallel/replicas.hpp>
 
@@ -111,6 +113,24 @@ class InterOpExecution {
   std::unique_ptr<Ended[]> ended_;
   long numbered_ = 0;
   alignas(64) std::atomic<bool> abandoned_{false};
+};
+
+/// On `Count` logical devices of this process, which run one program together: parts of the network that do not depend
+/// on each other run at once, each on the whole batch. The compiler reads from the graph which steps these are; the
+/// network says nothing about it, and the numbers are those of one device, to the bit.
+template <int Count>
+struct InterOpParallel {
+  static_assert(Count >= 2 && Count <= most_devices, "InterOpParallel<devices>: from 2 to 16 devices");
+  static constexpr int replicas = 1;
+  using Synchronisation = void;
+  template <class Device, class Kernels>
+  struct Devices : Replicas<Device, Kernels> {
+    Devices() : Replicas<Device, Kernels>(Count) {}
+  };
+  template <class Definition>
+  using DefinitionOf = OnDevices<Definition, Count>;
+  template <class Program, class Policies>
+  using ExecutionOf = InterOpExecution<Program, typename Policies::Device>;
 };
 
 }  // namespace tenet

@@ -1,4 +1,4 @@
-#include "tenet/parallel/inter_op_execution.hpp"
+#include "tenet/parallel/inter_op_parallel.hpp"
 
 #include <tenet/tenet.hpp>
 
