@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <set>
+#include <tenet/exec/buckets.hpp>
 #include <tenet/tenet.hpp>
 
 #include "../../examples/models/lenet.hpp"
