@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <tenet/comm/barrier.hpp>
 #include <tenet/comm/thread_transport.hpp>
 #include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/parameter_server.hpp>

@@ -6,6 +6,7 @@
 #include <tenet/comm/collectives.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/parallel/resident_ranks.hpp>
+#include <tenet/parallel/resident_replicas.hpp>
 #include <tenet/parallel/sharded_optimizer.hpp>
 #include <tenet/tenet.hpp>
 
@@ -91,12 +92,12 @@ TEST_CASE("a message that does not come is named, and the transport of others go
 namespace {
 
 /// Trains with the policies on all ranks, and on one device with the samples of all.
-template <class Device, class... Policies>
+template <class Device, class World = Distributed<Mpi>, class... Policies>
 void check_training() {
   using Net = networks::WholeRows;
   using Input = Features<16>;
   using One = Trainer<Net, CrossEntropy, Sgd, Input, Reference>;
-  using Rank = Trainer<Net, CrossEntropy, Sgd, Input, Device, Distributed<Mpi>, BucketBytes<4096>, Policies...>;
+  using Rank = Trainer<Net, CrossEntropy, Sgd, Input, Device, World, BucketBytes<4096>, Policies...>;
   constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
   const int n = environment->size(), rank = environment->rank();
   const auto count_of = [](int r) { return 2 + r % 3; };
@@ -136,13 +137,14 @@ TEST_CASE("training on ranks is training on one device with the samples of all",
 
 TEST_CASE("the same on devices with memories of their own", "[mpi]") {
   check_training<far::Device>();
-  check_training<far::Device, ShardedOptimizer>();
+  check_training<far::Device, Distributed<Mpi>, ShardedOptimizer>();
+  check_training<far::Device, Distributed<Mpi, DataParallel<2>>>();
 }
 
 TEST_CASE("the same with parameter servers, and with the optimizer's state in parts", "[mpi]") {
-  check_training<Cpu<0, 1>, ParameterServer<Sharded>>();
-  check_training<Cpu<0, 1>, ParameterServer<OnRank<0>>>();
-  check_training<Cpu<0, 1>, ShardedOptimizer>();
+  check_training<Cpu<0, 1>, Distributed<Mpi>, ParameterServer<Sharded>>();
+  check_training<Cpu<0, 1>, Distributed<Mpi>, ParameterServer<OnRank<0>>>();
+  check_training<Cpu<0, 1>, Distributed<Mpi>, ShardedOptimizer>();
 }
 
 TEST_CASE("Reproducible: the bits of one process, on any number of ranks", "[mpi]") {

@@ -1,14 +1,17 @@
 #include <catch2/catch.hpp>
 #include <tenet/parallel/data_parallel.hpp>
+#include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/micro_batches.hpp>
 #include <vector>
 
 #include "../support/same_training.hpp"
+#include "../support/thread_world.hpp"
 #include "tenet/comm/thread_transport.hpp"
 #include "tenet/cuda.hpp"
 #include "tenet/device/cuda_on_host.hpp"
 #include "tenet/parallel/nccl.hpp"
 #include "tenet/parallel/parameter_server.hpp"
+#include "tenet/parallel/sharded_optimizer.hpp"
 #include "tenet/tenet.hpp"
 
 using namespace tenet;
@@ -16,22 +19,33 @@ using namespace tenet;
 namespace {
 
 struct Net : Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, ReLU, Flatten, Linear<144, 3>> {};
-template <class Device, int replicas, class... Policies>
-using TrainerOn =
-    Trainer<Net, CrossEntropy, Sgd, Image<1, 8, 8>, Device, DataParallel<replicas>, BucketBytes<64>, Policies...>;
+template <class Device, class Strategy, class... Policies>
+using TrainerBy = Trainer<Net, CrossEntropy, Sgd, Image<1, 8, 8>, Device, Strategy, BucketBytes<64>, Policies...>;
 
-/// `replicas` of a device train as those of the reference device do by `AllReduce`: whole batches, and some that leave
+/// Several of a device train as replicas of the reference device do by `AllReduce`: whole batches, and some that leave
 /// one without samples.
-template <class Device, int replicas, class Synchronisation = AllReduce, class... Policies>
-void check_training() {
+template <class Device, class Strategy, class Synchronisation = AllReduce, class... Policies>
+void check_training_by() {
   std::vector<float> images(12 * 64);
   std::vector<std::int32_t> labels(12);
   Random random(5);
   for (float& pixel : images) pixel = random.uniform(-1, 1);
   for (std::int32_t& label : labels) label = static_cast<int>(random.below(3));
-  TrainerOn<Reference, replicas, AllReduce, Policies...> here{{.learning_rate = 0.05f}, 3};
-  TrainerOn<Device, replicas, Synchronisation, Policies...> there{{.learning_rate = 0.05f}, 3};
+  TrainerBy<Reference, DataParallel<Strategy::replicas>, AllReduce, Policies...> here{{.learning_rate = 0.05f}, 3};
+  TrainerBy<Device, Strategy, Synchronisation, Policies...> there{{.learning_rate = 0.05f}, 3};
   check_same_training(here, there, images.data(), labels.data(), {4, 4, 12, 4, 1, 12, 1}, 1e-4f);
+}
+template <class Device, int replicas, class... Policies>
+void check_training() {
+  check_training_by<Device, DataParallel<replicas>, Policies...>();
+}
+/// As the only rank.
+template <class Device, int replicas, class... Policies>
+void check_rank() {
+  ThreadNetwork network(1);
+  ThreadTransport transport(network, 0);
+  const ThreadWorld::Joined joined(transport);
+  check_training_by<Device, Distributed<ThreadWorld, DataParallel<replicas>>, Policies...>();
 }
 
 }  // namespace
@@ -39,6 +53,7 @@ void check_training() {
 TEST_CASE("several devices train together, in pieces, through memories that are closed to the host", "[cuda][nccl]") {
   check_training<CudaOnHost<>, 2, AllReduce, MicroBatches<2>>();
   check_training<CudaOnHost<>, 2, ParameterServer<Sharded>>();
+  check_rank<CudaOnHost<>, 2>();
 }
 
 TEST_CASE("one GPU, and two, train through NCCL", "[cuda][nccl]") {
@@ -46,6 +61,8 @@ TEST_CASE("one GPU, and two, train through NCCL", "[cuda][nccl]") {
     check_training<Cuda<0>, 1, AllReduce, SyncBatchNorm>();  // whose sums are NCCL's, with one GPU, too
   if (gpu::device_count() > 1) check_training<Cuda<0>, 2>();
   if (gpu::device_count() > 1) check_training<Cuda<0>, 2, ParameterServer<Sharded>>();
+  if (gpu::device_count() > 0) check_rank<Cuda<0>, 1>();
+  if (gpu::device_count() > 1) check_rank<Cuda<0>, 2, ShardedOptimizer>();
 }
 
 namespace {

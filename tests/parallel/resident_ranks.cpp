@@ -3,6 +3,7 @@
 #include "../support/far_device.hpp"
 #include "../support/training_ranks.hpp"
 #include "tenet/parallel/parameter_server.hpp"
+#include "tenet/parallel/resident_replicas.hpp"
 #include "tenet/parallel/sharded_optimizer.hpp"
 
 using namespace tenet;
@@ -14,13 +15,14 @@ struct Net : Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, ReLU, Dropout<25>, Flat
 using Learner = Trainer<Net, CrossEntropy, Sgd, Image<1, 4, 4>>;
 
 /// Losses, parameters and statistics of a rank after some steps; in each the ranks have `parts` of the samples.
-template <class Device, class... Policies>
+template <class Device, class Inside, class... Policies>
 std::vector<std::vector<float>> numbers_of(const std::vector<int>& parts) {
   int all = 0;
   for (const int part : parts) all += part;
   const network::Samples<Learner> samples(all);
   return ranks::Threads::collect(static_cast<int>(parts.size()), [&](int rank) {
-    Trainer<Net, CrossEntropy, Sgd, Image<1, 4, 4>, Device, Distributed<ThreadWorld>, BucketBytes<64>, Policies...>
+    Trainer<Net, CrossEntropy, Sgd, Image<1, 4, 4>, Device, Distributed<ThreadWorld, Inside>, BucketBytes<64>,
+            Policies...>
         trainer{{.learning_rate = 0.05f, .momentum = 0.9f}, static_cast<std::uint64_t>(rank) + 3};
     std::vector<float> numbers;
     for (int step = 0; step < 5; ++step) {
@@ -33,21 +35,21 @@ std::vector<std::vector<float>> numbers_of(const std::vector<int>& parts) {
     }
     const float* const gradients = trainer.gradients();
     auto& weights = trainer.weights();
-    if (!(false || ... || detail::HasServers<Policies>))  // to which a rank's own gradient went, where there are such
-      numbers.insert(numbers.end(), gradients, gradients + weights.table.parameter_floats);
     numbers.insert(numbers.end(), weights.parameters(), weights.parameters() + weights.table.parameter_floats);
     numbers.insert(numbers.end(), weights.buffers(), weights.buffers() + weights.table.buffer_floats);
     const auto scores = trainer.predict(samples.inputs.data(), 2);
     numbers.insert(numbers.end(), scores.begin(), scores.end());
+    if (!(false || ... || detail::HasServers<Policies>))  // to which a rank's own gradient went, where there are such
+      numbers.insert(numbers.end(), gradients, gradients + weights.table.parameter_floats);
     return numbers;
   });
 }
 
-template <class... Policies>
-void check() {
+template <class Inside, class... Policies>
+void check_with() {
   for (const std::vector<int>& parts : {std::vector<int>{4, 4}, {5, 1, 3}, {3, 4, 2, 3}}) {
-    const auto expected = numbers_of<Reference, Policies...>(parts),
-               found = numbers_of<far::Device, Policies...>(parts);
+    const auto expected = numbers_of<Reference, Inside, Policies...>(parts),
+               found = numbers_of<far::Device, Inside, Policies...>(parts);
     CAPTURE(parts.size());
     REQUIRE(found[0].size() == expected[0].size());
     long differing = 0;
@@ -56,6 +58,10 @@ void check() {
     CHECK(differing == 0);
     for (const auto& of_rank : found) CHECK(of_rank == found[0]);  // to the bit
   }
+}
+template <class... Policies>
+void check() {
+  check_with<Single, Policies...>();
 }
 
 }  // namespace
@@ -78,9 +84,32 @@ TEST_CASE("a parameter server between ranks: who owns a part of the parameters u
   check<ParameterServer<OnRank<1>>>();
 }
 
+TEST_CASE("ranks with several such devices each train as those on the host do", "[parallel][resident_ranks]") {
+  check_with<DataParallel<2>>();
+  check_with<DataParallel<3>, MicroBatches<2>>();
+}
+
+TEST_CASE("of several devices of each rank each updates what it owns, to the bits of those that update all",
+          "[parallel][resident_ranks]") {
+  const std::vector<int> parts{4, 1, 3};
+  const auto expected = numbers_of<far::Device, DataParallel<2>>(parts);
+  const auto check_owners = [&](const std::vector<std::vector<float>>& found, std::size_t gradients_left_out) {
+    for (const auto& of_rank : found) {
+      REQUIRE(of_rank.size() + gradients_left_out == expected[0].size());
+      CHECK(std::equal(of_rank.begin(), of_rank.end(), expected[0].begin()));
+    }
+  };
+  check_owners(numbers_of<far::Device, DataParallel<2>, ShardedOptimizer>(parts), 0);
+  constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
+  check_owners(numbers_of<far::Device, DataParallel<2>, ParameterServer<Sharded>>(parts), floats);
+  check_owners(numbers_of<far::Device, DataParallel<2>, ParameterServer<OnRank<5>>>(parts), floats);
+}
+
 TEST_CASE("SyncBatchNorm: they train as one device with the samples of all", "[parallel][resident_ranks]") {
   using networks::Residual;
   const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f};
   ranks::check_training<ranks::Threads, Residual, CrossEntropy, Sgd, Image<2, 6, 5>, far::Device, SyncBatchNorm>(
       {2, 3, 1}, sgd);
+  ranks::check_training<ranks::WithReplicas<ranks::Threads, 2>, Residual, CrossEntropy, Sgd, Image<2, 6, 5>,
+                        far::Device, SyncBatchNorm>({2, 3, 1}, sgd);
 }

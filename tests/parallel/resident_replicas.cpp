@@ -33,6 +33,9 @@ static_assert(std::is_same_v<Wrong<Two, NotWaited>, mistake::ServerOfReplicas<No
 using Third = ParameterServer<OnRank<2>>;
 static_assert(std::is_same_v<Wrong<Two, Third>, mistake::ServerOfReplicas<Third, Two>>);
 using OnRanks = Distributed<ThreadWorld>;
+using TwoOnRanks = Distributed<ThreadWorld, Two>;
+static_assert(std::is_void_v<Wrong<TwoOnRanks>> && std::is_void_v<Wrong<TwoOnRanks, ShardedOptimizer>>);
+static_assert(std::is_same_v<Wrong<TwoOnRanks, Ring>, mistake::OwnMemoryWith<Ring>>);
 static_assert(std::is_void_v<Wrong<OnRanks>> && std::is_void_v<Wrong<OnRanks, ShardedOptimizer, MicroBatches<2>>>);
 static_assert(std::is_void_v<Wrong<OnRanks, ParameterServer<OnRank<7>>>>);  // their number is not known yet
 static_assert(std::is_same_v<Wrong<OnRanks, NotWaited>, mistake::OwnMemoryWith<NotWaited>>);

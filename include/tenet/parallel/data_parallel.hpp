@@ -133,8 +133,11 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
 // On devices with a memory of their own: parallel/resident_replicas.hpp, a part of tenet/cuda.hpp.
 template <class Device, class Kernels>
 class ResidentReplicas;
-template <class Program, class Device, int count, class Synchronisation, long bucket_bytes, class Cut>
+template <class Program, class Device, int count, class Synchronisation, long bucket_bytes, class Cut, class OtherRanks>
 class ReplicatedResidentExecution;
+struct OneRank;
+template <Transport T>
+class RanksOfDevices;
 
 namespace detail {
 
@@ -157,8 +160,15 @@ template <class Program, class Policies>
 struct StepOfReplicas<Program, Policies> {
   using type = ReplicatedResidentExecution<Program, typename Policies::Device, Policies::Strategy::replicas,
                                            typename Policies::Synchronisation, Policies::Buckets::bucket_bytes,
-                                           typename Policies::Shards>;
+                                           typename Policies::Shards, OneRank>;
 };
+template <class Program, class Policies>
+struct ReplicasOfRank {
+  using type = ReplicatedExecution<Program, typename Policies::Device>;
+};
+template <class Program, class Policies>
+  requires HasOwnMemory<typename Program::Kernels::Executor>
+struct ReplicasOfRank<Program, Policies> : StepOfReplicas<Program, Policies> {};
 
 template <class Device, class Kernels>
 using ReplicasOf = std::conditional_t<HasOwnMemory<typename Kernels::Executor>, ResidentReplicas<Device, Kernels>,
@@ -194,8 +204,12 @@ struct DataParallel {
   template <class Program, class Policies, class T>
   using StepOfRank = HierarchicalExecution<Program, typename Policies::Device, typename Policies::Synchronisation,
                                            Policies::Buckets::bucket_bytes, T, typename Policies::Shards>;
+  template <class Program, class Policies, class T>
+  using ResidentStepOfRank =
+      ReplicatedResidentExecution<Program, typename Policies::Device, Replicas, typename Policies::Synchronisation,
+                                  Policies::Buckets::bucket_bytes, typename Policies::Shards, RanksOfDevices<T>>;
   template <class Program, class Policies>
-  using ExecutionOfRank = ReplicatedExecution<Program, typename Policies::Device>;
+  using ExecutionOfRank = typename detail::ReplicasOfRank<Program, Policies>::type;
 };
 
 }  // namespace tenet

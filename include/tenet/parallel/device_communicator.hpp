@@ -1,8 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <tenet/comm/collectives.hpp>
 #include <tenet/device/own_memory.hpp>
+#include <tenet/parallel/device_group.hpp>
 
 /// What devices with memories of their own do together: collectives on numbers that lie there.
 namespace tenet {
@@ -11,8 +11,8 @@ namespace tenet {
 template <class Executor>
 concept RunsHostTasks = requires(Executor& executor, void (*task)()) { executor.give(task); };
 
-/// One device of several, as many as `T` has ranks: each makes its own, all at the same time. What it is told to do it
-/// does behind what the executor was given before, as kernels do, when all of them have been told.
+/// One device of several, as many as `Group` has ranks: each makes its own, all at the same time. What it is told to do
+/// it does behind what the executor was given before, as kernels do, when all of them have been told.
 ///
 ///     void weigh(float weight);     from now on this device's numbers count so much in sums
 ///     void add_up_weighted(Executor&, float* data, long floats, MessageLabel);
@@ -28,14 +28,14 @@ concept RunsHostTasks = requires(Executor& executor, void (*task)()) { executor.
 ///     void await(Executor&);        until all has been done; an `Error` where a device does not come
 ///     void abandon() noexcept;      this one has failed: nobody is to wait for it
 ///
-/// This is that of an executor that runs tasks of the host. All move and add up through the transport. That of GPUs is
+/// This is that of an executor that runs tasks of the host. All move and add up through the group. That of GPUs is
 /// in parallel/nccl.hpp.
-template <class Executor, Transport T>
+template <class Executor, DeviceGroup Group>
 class DeviceCommunicator {
   static_assert(RunsHostTasks<Executor>, "several GPUs need NCCL: its header nccl.h is missing");
 
  public:
-  DeviceCommunicator(Executor& executor, T& transport) : transport_(&transport), executor_(&executor) {
+  DeviceCommunicator(Executor& executor, Group& group) : group_(&group), executor_(&executor) {
     weight_.grow(executor, 1, "a device's weight");
   }
 
@@ -43,34 +43,33 @@ class DeviceCommunicator {
     if (std::exchange(known_weight_, weight) != weight) executor_->copy_in(weight_.data(), &known_weight_, 4);
   }
   void add_up_weighted(Executor& executor, float* data, long floats, MessageLabel label) {
-    executor.give([this, data, floats, label, weight = weight_.data()] {
-      all_reduce(*transport_, data, floats, label, *weight);
-    });
+    executor.give(
+        [this, data, floats, label, weight = weight_.data()] { all_reduce(*group_, data, floats, label, *weight); });
   }
   void add_up(Executor& executor, const float* from, float* to, long floats, MessageLabel label) {
     executor.give([this, from, to, floats, label] {
       if (from != to) std::copy_n(from, floats, to);
-      all_reduce(*transport_, to, floats, label);
+      all_reduce(*group_, to, floats, label);
     });
   }
   void broadcast(Executor& executor, int root, float* data, long floats, MessageLabel label) {
-    executor.give([this, root, data, floats, label] { tenet::broadcast(*transport_, root, data, floats, label); });
+    executor.give([this, root, data, floats, label] { tenet::broadcast(*group_, root, data, floats, label); });
   }
   template <class Place>
   void reduce_to_owners(Executor& executor, float* data, long floats, MessageLabel label) {
     executor.give([this, data, floats, label, weight = weight_.data()] {
       std::vector<float> sum(data, data + floats);
-      all_reduce(*transport_, sum.data(), floats, label, *weight);
-      const FloatRange own = Place::part(floats, transport_->rank(), transport_->size());
+      all_reduce(*group_, sum.data(), floats, label, *weight);
+      const FloatRange own = Place::part(floats, group_->rank(), group_->size());
       std::copy_n(sum.data() + own.first, own.count, data + own.first);
     });
   }
   template <class Place>
   void gather_from_owners(Executor& executor, float* data, long floats, MessageLabel label) {
     executor.give([this, data, floats, label] {
-      for (int owner = 0; owner < transport_->size(); ++owner) {
-        const FloatRange part = Place::part(floats, owner, transport_->size());
-        if (part.count > 0) tenet::broadcast(*transport_, owner, data + part.first, part.count, label);
+      for (int owner = 0; owner < group_->size(); ++owner) {
+        const FloatRange part = Place::part(floats, owner, group_->size());
+        if (part.count > 0) tenet::broadcast(*group_, owner, data + part.first, part.count, label);
       }
     });
   }
@@ -78,7 +77,7 @@ class DeviceCommunicator {
   void abandon() noexcept {}
 
  private:
-  T* transport_;
+  Group* group_;
   Executor* executor_;
   DeviceBuffer<Executor> weight_;  ///< there: what was recorded reads it when it runs
   float known_weight_ = -1;

@@ -132,15 +132,26 @@ struct ExecutionOfRank<Program, Policies> {
   using type = DistributedStep<Program, Policies>;
 };
 
-/// The same on a device with a memory of its own.
+/// The same on devices with memories of their own.
+template <class Program, class Policies, class T>
+struct ResidentStep {
+  using type = ResidentRankStep<Program, typename Policies::Synchronisation, Policies::Buckets::bucket_bytes, T,
+                                typename Policies::Shards>;
+};
+template <class Program, class Policies, class T>
+  requires(Policies::Strategy::has_replicas)
+struct ResidentStep<Program, Policies, T> {
+  using type = typename Policies::Strategy::Inside::template ResidentStepOfRank<Program, Policies, T>;
+};
 template <class Program, class Policies>
 class ResidentStepOfRank
-    : public ResidentRankStep<Program, typename Policies::Synchronisation, Policies::Buckets::bucket_bytes,
-                              Connection<typename Policies::Strategy::World, typename Policies::Devices>,
-                              typename Policies::Shards> {
+    : public ResidentStep<Program, Policies,
+                          Connection<typename Policies::Strategy::World, typename Policies::Devices>>::type {
  public:
-  explicit ResidentStepOfRank(typename Policies::Devices& devices)
-      : ResidentStepOfRank::ResidentRankStep(devices, connect<typename Policies::Strategy::World>(devices)) {}
+  using World = typename Policies::Strategy::World;
+  using Base = typename ResidentStep<Program, Policies, Connection<World, typename Policies::Devices>>::type;
+
+  explicit ResidentStepOfRank(typename Policies::Devices& devices) : Base(devices, connect<World>(devices)) {}
 };
 template <TrainingStep Program, class Policies>
   requires HasOwnMemory<typename Program::Kernels::Executor>

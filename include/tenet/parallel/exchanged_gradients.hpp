@@ -14,7 +14,7 @@ namespace tenet {
 /// With `AllReduce` each device has all sums then, and updates all parameters. With `ShardedOptimizer`, and with a
 /// bulk-synchronous `ParameterServer`, the sum of each bucket's part comes to the device that owns it, which has the
 /// optimizer's state of it alone, and updates it; behind that its parameters go to all.
-template <class Program, class Synchronisation, long bucket_bytes, Transport T>
+template <class Program, class Synchronisation, long bucket_bytes, DeviceGroup Group>
 class ExchangedGradients {
  public:
   using Executor = typename Program::Kernels::Executor;
@@ -38,13 +38,13 @@ class ExchangedGradients {
   }();
 
   /// To be called by all devices, before they run.
-  void connect(Executor& executor, T transport) {
-    transport_ = std::make_unique<T>(std::move(transport));
-    communicator_ = std::make_unique<Communicator>(executor, *transport_);
+  void connect(Executor& executor, Group group) {
+    group_ = std::make_unique<Group>(std::move(group));
+    communicator_ = std::make_unique<Communicator>(executor, *group_);
     if constexpr (updates_parts) {
       if constexpr (requires { Synchronisation::Place::least_replicas; })
-        if (const int least = Synchronisation::Place::least_replicas; transport_->size() < least)
-          fail("ParameterServer", "no such server", "a rank from 0 to " + std::to_string(transport_->size() - 1),
+        if (const int least = Synchronisation::Place::least_replicas; group_->size() < least)
+          fail("ParameterServer", "no such server", "a rank from 0 to " + std::to_string(group_->size() - 1),
                std::to_string(least - 1));
       for (int b = 0; b < plan.count; ++b) {
         state_at_[static_cast<std::size_t>(b)] = state_floats_;
@@ -54,7 +54,7 @@ class ExchangedGradients {
     }
   }
   /// What the devices tell each other besides.
-  T& transport() { return *transport_; }
+  Group& group() { return *group_; }
   /// In the next run the device's gradients count so much: its share of the samples. Of a program that runs on a part
   /// of the batch they are terms of the sum already.
   void begin(float weight) { communicator_->weigh(Program::is_on_part ? 1 : weight); }
@@ -104,15 +104,15 @@ class ExchangedGradients {
   }
 
  private:
-  using Communicator = DeviceCommunicator<Executor, T>;
+  using Communicator = DeviceCommunicator<Executor, Group>;
 
   FloatRange own_part(int b) const {
     const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
-    const FloatRange part = Synchronisation::Place::part(bucket.floats, transport_->rank(), transport_->size());
+    const FloatRange part = Synchronisation::Place::part(bucket.floats, group_->rank(), group_->size());
     return {bucket.first + part.first, part.count};
   }
 
-  std::unique_ptr<T> transport_;
+  std::unique_ptr<Group> group_;
   std::unique_ptr<Communicator> communicator_;
   DeviceBuffer<Executor> states_;                                      // one behind the other, each of `state_floats_`
   long state_floats_ = 0;                                              // of the parameters that this device owns

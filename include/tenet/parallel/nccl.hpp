@@ -13,13 +13,13 @@
 /// GPUs that bring their numbers together by NCCL: what `DataParallel` and `Distributed` do on `Cuda<i>`.
 namespace tenet {
 
-/// Through the transport goes only by which name NCCL's ranks find each other; numbers go from GPU to GPU, by whatever
+/// Through the group goes only by which name NCCL's ranks find each other; numbers go from GPU to GPU, by whatever
 /// connects them. All calls are kernels of the stream that they are given, so they can be recorded.
-template <std::derived_from<gpu::Stream> Executor, Transport T>
-class DeviceCommunicator<Executor, T> {
+template <std::derived_from<gpu::Stream> Executor, DeviceGroup Group>
+class DeviceCommunicator<Executor, Group> {
  public:
-  DeviceCommunicator(Executor& executor, T& transport)
-      : executor_(&executor), limit_(transport.limit()), rank_(transport.rank()), ranks_(transport.size()) {
+  DeviceCommunicator(Executor& executor, Group& group)
+      : executor_(&executor), limit_(group.limit()), rank_(group.rank()), ranks_(group.size()) {
     executor.use();
     weight_.grow(executor, 1, "a device's weight");
     executor.synchronize();
@@ -27,15 +27,15 @@ class DeviceCommunicator<Executor, T> {
     static_assert(sizeof id % sizeof(float) == 0);
     constexpr long floats = sizeof id / sizeof(float);
     float words[floats];
-    if (transport.rank() == 0) {
+    if (rank_ == 0) {
       check(ncclGetUniqueId(&id), "naming a group of devices");
       std::memcpy(words, &id, sizeof id);
     }
     // Whoever has failed before this, for want of memory, say, is noticed here: NCCL would wait for it.
-    barrier(transport, {"devices that come together", -1, -1});
-    tenet::broadcast(transport, 0, words, floats, {"the name of a group of devices", -1, -1});
+    barrier(group, {"devices that come together", -1, -1});
+    tenet::broadcast(group, 0, words, floats, {"the name of a group of devices", -1, -1});
     std::memcpy(&id, words, sizeof id);
-    check(ncclCommInitRank(&communicator_, transport.size(), id, transport.rank()), "bringing devices together");
+    check(ncclCommInitRank(&communicator_, ranks_, id, rank_), "bringing devices together");
     check(ncclRedOpCreatePreMulSum(&weighted_sum_, weight_.data(), ncclFloat, ncclScalarDevice, communicator_),
           "preparing sums over devices");
   }
@@ -84,7 +84,7 @@ class DeviceCommunicator<Executor, T> {
                            connected(), stream.get());
     });
   }
-  /// Past the transport's limit the device stops waiting for the others.
+  /// Past the group's limit the device stops waiting for the others.
   void await(const gpu::Stream& stream) {
     const auto begin = std::chrono::steady_clock::now();
     for (;;) {

@@ -46,7 +46,7 @@ class ResidentRankStep {
   const float* result(int index) const { return &numbers_[static_cast<std::size_t>(index)]; }
 
  private:
-  T& transport() { return shards_.exchanges().transport(); }
+  T& transport() { return shards_.exchanges().group(); }
 
   void run_with_others(int batch) {
     if (++step_ == 1)

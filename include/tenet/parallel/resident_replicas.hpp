@@ -7,7 +7,7 @@
 
 /// `DataParallel` on devices with memories of their own, as several GPUs: each has all parameters and takes its part of
 /// every batch; gradients are added up between the devices, and each updates its own parameters, which stay the same on
-/// all of them to the bit.
+/// all of them to the bit. The same where each of several ranks has such devices.
 namespace tenet {
 
 /// The devices: those of one process from the policy's number on, with the memory that a trainer's programs share.
@@ -30,28 +30,34 @@ class ResidentReplicas : public Replicas<Device, Kernels> {
   std::vector<std::unique_ptr<ResidentArenas<Executor>>> arenas_;
 };
 
-/// The same interface as `ResidentExecution`.
-template <class Program, class Device, int count, class Synchronisation, long bucket_bytes, class Cut>
+/// The same interface as `ResidentExecution`. Between ranks `run` waits for the step, as `ResidentRankStep` does: each
+/// has its own samples, at least one, and all make one and run it together.
+template <class Program, class Device, int count, class Synchronisation, long bucket_bytes, class Cut, class OtherRanks>
 class ReplicatedResidentExecution {
   using Executor = typename Program::Kernels::Executor;
   static constexpr bool updates = Program::lowered.after_update > Program::lowered.first_update;
   static constexpr bool updates_parts = updates && detail::UpdatesParts<Synchronisation>;
-  static constexpr bool exchanges = updates && (count > 1 || updates_parts || Program::is_on_part);
-  using Exchanges =
-      std::conditional_t<exchanges, ExchangedGradients<Program, Synchronisation, bucket_bytes, ThreadTransport>,
-                         NoExchanges>;
+  static constexpr bool exchanges =
+      updates && (count > 1 || OtherRanks::several || updates_parts || Program::is_on_part);
+  using Exchanges = std::conditional_t<
+      exchanges, ExchangedGradients<Program, Synchronisation, bucket_bytes, typename OtherRanks::Group>, NoExchanges>;
   static constexpr int shards_of_replica = updates ? Cut::of_worker : 1;
   using Part = ResidentShards<Program, Exchanges, std::conditional_t<updates, Cut, WholeBatch>>;
 
  public:
   using Group = ResidentReplicas<Device, typename Program::Kernels>;
 
-  explicit ReplicatedResidentExecution(Group& replicas)
-      : replicas_(&replicas), network_(count), parts_(static_cast<std::size_t>(count)) {
+  /// `transport`: nothing, or what connects the ranks.
+  template <class... T>
+  explicit ReplicatedResidentExecution(Group& replicas, T... transport)
+      : replicas_(&replicas),
+        network_(count),
+        ranks_(std::move(transport)...),
+        parts_(static_cast<std::size_t>(count)) {
     run_each([&](int r) {
       parts_[index(r)] = std::make_unique<Part>(replicas.executor(r), replicas.arenas(r));
       if constexpr (exchanges)
-        parts_[index(r)]->exchanges().connect(replicas.executor(r), ThreadTransport(network_, r));
+        parts_[index(r)]->exchanges().connect(replicas.executor(r), ranks_.group(ThreadTransport(network_, r)));
     });
   }
 
@@ -81,22 +87,23 @@ class ReplicatedResidentExecution {
     parts_[0]->collect_gradients();
   }
 
-  /// Returns when all devices have been told what to do.
+  /// Of one process alone it returns when all devices have been told what to do.
   void run(int batch) {
-    batch_ = batch;
-    is_gathered_ = false;
-    run_each([&](int r) { parts_[index(r)]->run({shards_of_replica, r, count}, batch, batch); });
-  }
-  /// Results of a sample one after the other; those of a batch are means over its samples.
-  const float* result(int i) const {
-    if (!std::exchange(is_gathered_, true)) {
+    if constexpr (OtherRanks::several) {
       try {
-        gather();
+        run_of_all(batch, begin_with_others(batch));
+        end_with_others();
       } catch (...) {
         abandon();
         throw;
       }
+    } else {
+      run_of_all(batch, batch);
     }
+  }
+  /// Results of a sample one after the other; those of a batch are means over its samples.
+  const float* result(int i) const {
+    gather_once();
     return results_[index(i)].data();
   }
 
@@ -109,6 +116,42 @@ class ReplicatedResidentExecution {
  private:
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
+  /// This process's samples, of `of_all`.
+  void run_of_all(int batch, long of_all) {
+    batch_ = batch;
+    is_gathered_ = false;
+    const int first = ranks_.rank() * count * shards_of_replica;
+    run_each([&](int r) { parts_[index(r)]->run({shards_of_replica, r, count, first}, batch, of_all); });
+  }
+  /// All devices begin with what the first one of rank 0 has. Returns how many samples the ranks have.
+  long begin_with_others(int batch) {
+    if (++step_ == 1)
+      run_each([&](int r) {
+        parts_[index(r)]->exchanges().share(replicas_->executor(r), replicas_->arenas(r).memory(Arena::parameters),
+                                            Program::slots.parameter_floats);
+      });
+    float samples = static_cast<float>(batch);
+    ranks_.add_up(&samples, 1, {"number of samples", -1, step_});
+    return static_cast<long>(samples);
+  }
+  /// Results become means over the samples of all ranks.
+  void end_with_others() {
+    gather_once();
+    std::array<float, 4> numbers{};
+    for (int k = 0; k < Program::result_count; ++k) numbers[index(k)] = *results_[index(k)].data();
+    ranks_.add_up(numbers.data(), Program::result_count, {"results", -1, step_});
+    for (int k = 0; k < Program::result_count; ++k) *results_[index(k)].data() = numbers[index(k)];
+  }
+
+  void gather_once() const {
+    if (std::exchange(is_gathered_, true)) return;
+    try {
+      gather();
+    } catch (...) {
+      abandon();
+      throw;
+    }
+  }
   void gather() const {
     for (int k = 0; k < Program::result_count; ++k) {
       const TensorInfo& type = *Program::result_types[index(k)];
@@ -154,8 +197,10 @@ class ReplicatedResidentExecution {
 
   Group* replicas_;
   ThreadNetwork network_;
+  OtherRanks ranks_;
   std::vector<std::unique_ptr<Part>> parts_;
   int batch_ = 0;
+  long step_ = 0;  ///< of several ranks
   mutable bool is_gathered_ = true;
   mutable std::array<Buffer, 4> results_;
 };

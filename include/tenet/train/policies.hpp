@@ -322,12 +322,11 @@ struct Policies {
   /// The first of some policies that does not go with devices that have memories of their own, or void.
   static constexpr auto against_own_memory() {
     constexpr bool alone = std::is_same_v<Strategy, Single>, replicates = requires { requires Strategy::replicates; },
-                   has_device_a_rank = requires { requires !Strategy::has_replicas; },
                    in_rounds = requires { requires Synchronisation::in_rounds; },
                    updates_parts = detail::UpdatesParts<Synchronisation> &&
                                    (has_ranks ? in_rounds || detail::ScattersGradients<Synchronisation>
                                               : detail::HasServers<Synchronisation>);
-    if constexpr (!alone && !replicates && !has_device_a_rank)
+    if constexpr (!alone && !replicates && !has_ranks)
       return std::type_identity<Strategy>{};
     else if constexpr (!alone && !std::is_same_v<Synchronisation, AllReduce> && !updates_parts)
       return std::type_identity<Synchronisation>{};
@@ -371,7 +370,8 @@ struct Policies {
       return std::type_identity<mistake::BucketsAreNotSent<NamedBuckets, Instead>>{};
     else if constexpr (!serves_replicas())
       return std::type_identity<mistake::ServerOfReplicas<Synchronisation, Strategy, Instead>>{};
-    else if constexpr (detail::HasStepOfRank<Synchronisation> && requires { requires Strategy::has_replicas; })
+    else if constexpr (!has_own_memory && detail::HasStepOfRank<Synchronisation> &&
+                       requires { requires Strategy::has_replicas; })
       return std::type_identity<mistake::RanksOfReplicas<Synchronisation, Instead>>{};
     else if constexpr (!has_ranks &&
                        (detail::AveragesParameters<Synchronisation> || detail::ScattersGradients<Synchronisation>))

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <tenet/comm/collectives.hpp>
+#include <tenet/comm/thread_transport.hpp>
+
+/// Which devices work together: those of one process, one of each rank, or several of each rank.
+namespace tenet {
+
+/// One of the devices that several ranks have, each as many, numbered rank by rank. What they do together the devices
+/// of a rank do first, then the first one of each, between ranks, and it tells the others of its rank.
+///
+/// The first device's calls use the rank's transport, so that nobody else may meanwhile.
+template <Transport T>
+class DeviceOfRank {
+ public:
+  DeviceOfRank(ThreadTransport inside, T& between) : inside_(inside), between_(&between) {}
+
+  int rank() const { return between_->rank() * inside_.size() + inside_.rank(); }
+  int size() const { return between_->size() * inside_.size(); }
+  std::chrono::nanoseconds limit() const { return between_->limit(); }
+
+  void all_reduce(float* data, long floats, MessageLabel label, float weight) {
+    tenet::all_reduce(inside_, data, floats, label, weight);
+    if (is_first()) tenet::all_reduce(*between_, data, floats, label);
+    tenet::broadcast(inside_, 0, data, floats, label);
+  }
+  void broadcast(int root, float* data, long floats, MessageLabel label) {
+    const int rank = root / inside_.size();
+    if (rank == between_->rank()) tenet::broadcast(inside_, root % inside_.size(), data, floats, label);
+    if (is_first()) tenet::broadcast(*between_, rank, data, floats, label);
+    if (rank != between_->rank()) tenet::broadcast(inside_, 0, data, floats, label);
+  }
+  void barrier(MessageLabel label) {
+    tenet::barrier(inside_, label);
+    if (is_first()) tenet::barrier(*between_, label);
+    tenet::barrier(inside_, label);
+  }
+
+ private:
+  bool is_first() const { return inside_.rank() == 0; }
+
+  ThreadTransport inside_;
+  T* between_;
+};
+
+template <Transport T>
+void all_reduce(DeviceOfRank<T>& device, float* data, long floats, MessageLabel label, float weight = 1) {
+  device.all_reduce(data, floats, label, weight);
+}
+template <Transport T>
+void broadcast(DeviceOfRank<T>& device, int root, float* data, long floats, MessageLabel label) {
+  device.broadcast(root, data, floats, label);
+}
+template <Transport T>
+void barrier(DeviceOfRank<T>& device, MessageLabel label) {
+  device.barrier(label);
+}
+
+/// What devices need of each other, on the host: a transport, with a device a rank, has it.
+template <class Group>
+concept DeviceGroup = requires(Group& group, float* data, MessageLabel label) {
+  { group.rank() } -> std::same_as<int>;
+  { group.size() } -> std::same_as<int>;
+  { group.limit() } -> std::same_as<std::chrono::nanoseconds>;
+  all_reduce(group, data, 0L, label, 1.0f);
+  broadcast(group, 0, data, 0L, label);
+  barrier(group, label);
+};
+
+/// The ranks beside the devices of one process: none.
+struct OneRank {
+  using Group = ThreadTransport;
+  static constexpr bool several = false;
+
+  Group group(ThreadTransport inside) { return inside; }
+  static constexpr int rank() { return 0; }
+};
+
+/// The ranks, each of which has several devices.
+template <Transport T>
+class RanksOfDevices {
+ public:
+  using Group = DeviceOfRank<T>;
+  static constexpr bool several = true;
+
+  explicit RanksOfDevices(T transport) : transport_(std::move(transport)) {}
+  RanksOfDevices(const RanksOfDevices&) = delete;
+  RanksOfDevices& operator=(const RanksOfDevices&) = delete;
+
+  Group group(ThreadTransport inside) { return {inside, transport_}; }
+  int rank() const { return transport_.rank(); }
+  /// Of all ranks, where none of their devices is at work together.
+  void add_up(float* numbers, long count, MessageLabel label) { all_reduce(transport_, numbers, count, label); }
+
+ private:
+  T transport_;
+};
+
+}  // namespace tenet
