@@ -10,7 +10,7 @@
 #include <tenet/device/reference.hpp>
 #include <tenet/nn/activation.hpp>
 #include <tenet/nn/attention.hpp>
-#include <tenet/nn/batch_norm2d.hpp>
+#include <tenet/nn/batch_norm.hpp>
 #include <tenet/nn/conv2d.hpp>
 #include <tenet/nn/dropout.hpp>
 #include <tenet/nn/embedding.hpp>

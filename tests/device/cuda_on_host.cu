@@ -115,6 +115,11 @@ TEST_CASE("the programs of a GPU train batch norm, dropout and branches as the r
   check_everywhere<Case<networks::ConvTowers, Image<2, 6, 5>, CrossEntropy, Sgd>>(1e-4f);
 }
 
+TEST_CASE("the programs of a GPU train batch norm of features as the reference device does", "[cuda]") {
+  struct Net : Sequential<Linear<16, 12>, BatchNorm1d<12>, ReLU, Linear<12, 3>> {};
+  check_everywhere<Case<Net, Features<16>, CrossEntropy, Sgd>>(1e-4f);
+}
+
 TEST_CASE("the programs of a GPU train a residual network of narrow activations as the reference device does",
           "[cuda]") {
   check_everywhere<Case<networks::Residual, Image<2, 6, 5>, CrossEntropy, Sgd, UpdateInBackward, BFloat16>>(1e-2f);

@@ -187,6 +187,8 @@ run("avg_pool2d", nn.Sequential(conv(2, 3, 3, padding=1), nn.AvgPool2d(3, 2, 1),
     image_case(2, 5, 4), F.mse_loss, plain, 3)
 run("batch_norm2d", nn.Sequential(conv(2, 3, 3, padding=1, bias=False), nn.BatchNorm2d(3), nn.Tanh(), conv(3, 2, 1)), image,
     image_case(2, 9, 7), F.mse_loss, plain, 3)
+run("batch_norm1d", nn.Sequential(nn.BatchNorm1d(5), nn.Linear(8, 6), nn.Flatten(), nn.Linear(30, 6), nn.BatchNorm1d(6),
+                                  nn.Tanh(), nn.Linear(6, 4)), uniform(INPUT, 7, 5, 8), uniform(TARGET, 7, 4), F.mse_loss, plain, 3)
 run("residual", nn.Sequential(ResidualUnit(2, 4, 2), ResidualUnit(4, 4)), image, image_case(4, 5, 4), F.mse_loss,
     sgd(lr=0.1, momentum=0.9), 4)
 sequence, sequence_target = uniform(INPUT, 3, 5, 8), uniform(TARGET, 3, 5, 8)

@@ -21,6 +21,8 @@ struct PooledByMaximum : Sequential<Conv2d<2, 3, 3, Padding<1>>, MaxPool2d<3, St
 struct PooledByMean : Sequential<Conv2d<2, 3, 3, Padding<1>>, AvgPool2d<3, Stride<2>, Padding<1>>, Conv2d<3, 2, 1>> {};
 struct Convolutions : Sequential<Conv2d<2, 3, 3, Padding<1>>, Tanh, Conv2d<3, 4, 3, Stride<2>, Padding<1>>> {};
 struct Normalized : Sequential<Conv2d<2, 3, 3, Padding<1>, Bias<false>>, BatchNorm2d<3>, Tanh, Conv2d<3, 2, 1>> {};
+struct NormalizedFeatures
+    : Sequential<BatchNorm1d<5>, Linear<8, 6>, Flatten, Linear<30, 6>, BatchNorm1d<6>, Tanh, Linear<6, 4>> {};
 struct NormalizedRows : Sequential<Linear<8, 6>, LayerNorm<6>, Linear<6, 8>> {};
 struct Words : Sequential<Embedding<11, 6>, GELU, Linear<6, 9>> {};
 struct Distributions : Sequential<Linear<8, 6>, GELU, Linear<6, 8>, Softmax> {};
@@ -60,6 +62,11 @@ TEST_CASE("pooling with padding") {
 TEST_CASE("batch norm in training and evaluation, with its running statistics") {
   check<Normalized, Picture, Reference>("batch_norm2d");
   check<Normalized, Picture>("batch_norm2d");
+}
+
+TEST_CASE("batch norm of sequences and of features") {
+  golden::run<NormalizedFeatures, MeanSquaredError, Rows, Reference>("batch_norm1d", 7, 3, plain);
+  golden::run<NormalizedFeatures, MeanSquaredError, Rows, Cpu<0, 2>>("batch_norm1d", 7, 3, plain);
 }
 
 TEST_CASE("two residual units: parameters whose gradients are one value are all updated with it") {

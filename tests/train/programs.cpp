@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <tenet/nn/activation.hpp>
-#include <tenet/nn/batch_norm2d.hpp>
+#include <tenet/nn/batch_norm.hpp>
 #include <tenet/nn/conv2d.hpp>
 #include <tenet/nn/dropout.hpp>
 #include <tenet/nn/linear.hpp>

@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include <tenet/nn/activation.hpp>
-#include <tenet/nn/batch_norm2d.hpp>
+#include <tenet/nn/batch_norm.hpp>
 #include <tenet/nn/dropout.hpp>
 #include <tenet/nn/linear.hpp>
 #include <tenet/nn/sequential.hpp>

@@ -1,6 +1,6 @@
 #include "tenet/train/weights.hpp"
 
-#include <tenet/nn/batch_norm2d.hpp>
+#include <tenet/nn/batch_norm.hpp>
 #include <tenet/nn/conv2d.hpp>
 #include <tenet/nn/linear.hpp>
 #include <tenet/nn/sequential.hpp>

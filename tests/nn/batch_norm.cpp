@@ -1,4 +1,4 @@
-#include "tenet/nn/batch_norm2d.hpp"
+#include "tenet/nn/batch_norm.hpp"
 
 #include <tenet/nn/loss.hpp>
 #include <tenet/optim/sgd.hpp>
@@ -13,6 +13,8 @@ using Norm = BatchNorm2d<3>;
 using Input = Image<3, 4, 5>;
 static_assert(std::is_same_v<network::Output<Norm, Input>, Input>);
 static_assert(slot_table<Norm>.parameter_count == 6);
+static_assert(std::is_same_v<network::Output<BatchNorm1d<3>, Features<3>>, Features<3>>);
+static_assert(std::is_same_v<network::Output<BatchNorm1d<3>, Sequence<3, 20>>, Sequence<3, 20>>);
 
 constexpr std::size_t plane = 20, batch = 4, count = batch * plane;  // numbers of a channel
 
@@ -112,4 +114,50 @@ TEST_CASE("evaluation between training steps leaves the running statistics") {
   const network::Floats before(trainer.weights().buffers(), trainer.weights().buffers() + 3);
   trainer.predict(x.data(), batch);
   CHECK(network::Floats(trainer.weights().buffers(), trainer.weights().buffers() + 3) == before);
+}
+
+namespace {
+
+/// What a layer makes of the numbers of images whose channels are the same, in evaluation and then in training mode;
+/// and what it keeps.
+template <class Layer, class Input>
+std::vector<float> outputs_of(const network::Floats& x, int samples) {
+  Trainer<Layer, Probe, Sgd, Input, Reference> trainer{{.learning_rate = 0}};
+  const network::Floats weight = network::numbers(3, 1), bias = network::numbers(3, 2);
+  std::copy(weight.begin(), weight.end(), trainer.weights()["weight"].begin());
+  std::copy(bias.begin(), bias.end(), trainer.weights()["bias"].begin());
+  std::vector<float> result;
+  for (int step = 0; step < 2; ++step) {
+    const auto found = trainer.predict(x.data(), samples);
+    result.insert(result.end(), found.begin(), found.end());
+    result.push_back(trainer.step(x.data(), x.data(), samples).loss);
+  }
+  const float* const buffers = trainer.weights().buffers();
+  result.insert(result.end(), buffers, buffers + 6);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("of a batch of one number a channel the variance is 0") {
+  Trainer<BatchNorm1d<3>, Probe, Sgd, Features<3>, Reference> trainer{{.learning_rate = 0}};
+  const network::Floats x = network::numbers(3, 1), ones(3, 1.0f), bias = network::numbers(3, 2);
+  std::copy(bias.begin(), bias.end(), trainer.weights()["bias"].begin());
+  CHECK(trainer.step(x.data(), ones.data(), 1).loss == Approx(bias[0] + bias[1] + bias[2]));
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(trainer.weights()["running_mean"][i] == Approx(0.1f * x[i]));
+    CHECK(trainer.weights()["running_var"][i] == Approx(0.9f));
+  }
+}
+
+TEST_CASE("BatchNorm1d normalises features and sequences as BatchNorm2d does images of that shape") {
+  CHECK(network::names<BatchNorm1d<3>>() == network::names<Norm>());
+  const network::Floats sequences = images(4);
+  CHECK(outputs_of<BatchNorm1d<3>, Sequence<3, 20>>(sequences, batch) ==
+        outputs_of<Norm, Image<3, 20, 1>>(sequences, batch));
+  const network::Floats features = network::numbers(3 * 16, 6);
+  const auto expected = outputs_of<Norm, Image<3, 1, 1>>(features, 16),
+             found = outputs_of<BatchNorm1d<3>, Features<3>>(features, 16);
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(1e-6));
 }
