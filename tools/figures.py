@@ -29,8 +29,8 @@ PLACE = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end figures -->)", re.D
 def measure(names: list[str]) -> None:
     """Runs the benchmarks and writes down when and on what kind of machine."""
     FIGURES.mkdir(exist_ok=True)
+    others = os.getloadavg()[0]  # before the measurements: other programs' work
     for name in names:
-        others = os.getloadavg()[0]  # before the measurements: other programs' work
         if name == "training":
             for example, arguments in TRAININGS.items():
                 subprocess.run(["./dev", "train", example, *arguments, "--json", FIGURES / f"{example}.json"], cwd=ROOT,
