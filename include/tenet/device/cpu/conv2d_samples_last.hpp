@@ -1,13 +1,9 @@
 #pragma once
 
 #include "tenet/core/geometry.hpp"
-#include "tenet/core/layout.hpp"
+#include "tenet/device/cpu/lane_pass.hpp"
 #include "tenet/device/cpu/lane_tile.hpp"
-#include "tenet/device/cpu/product.hpp"
-#include "tenet/device/cpu/samples_last.hpp"
 #include "tenet/device/cpu/spans.hpp"
-#include "tenet/device/cpu/workers.hpp"
-#include "tenet/device/epilogue.hpp"
 
 /// Direct convolutions with samples in the vector lanes: as a row of 16 samples is contiguous whatever the channel and
 /// the position, nothing is gathered, padded or wasted when channels are few.
@@ -137,6 +133,10 @@ struct LanePass {
     return round_up(filled_channels(rows()) * channels * g.kernel_height * g.kernel_width, sample_lanes);
   }
 
+  constexpr long own_size() const { return 0; }
+  constexpr long pieces(long) const { return lane_bands(*this, 1); }
+  constexpr LanePiece piece(long index, long count) const { return lane_band(*this, index, count, 1); }
+
   /// The correlation for the result's rows a + i * stride and columns b + j * stride (forward: for all).
   [[gnu::noinline]] constexpr LaneCorrelation part(int a, int b) const {
     const int s = g.stride, kernel = g.kernel_height * g.kernel_width;
@@ -203,9 +203,9 @@ struct LanePass {
   void pack(const float* weight, float* packed) const {
     for_each_part(packed, [&](const LaneCorrelation& c, float* to, int, int) { c.pack(weight, to); });
   }
-  /// Rows [y0, y1) of a group's result.
-  void run(float* packed, const float* source, float* result, long y0, long y1) const {
+  void run(float* packed, const float* source, float* result, const LanePiece& piece, float*) const {
     const int s = gradient ? g.stride : 1;
+    const long y0 = piece.y0, y1 = piece.y1;
     for_each_part(packed, [&](const LaneCorrelation& c, const float* from, int a, int b) {
       c.run(from, source, result + (long{1} * a * width() + b) * sample_lanes, y0 > a ? blocks_of(y0 - a, s) : 0,
             y1 > a ? blocks_of(y1 - a, s) : 0);
@@ -213,89 +213,13 @@ struct LanePass {
   }
 };
 
-constexpr long scratch_lane_pass(const LanePass& pass, bool standard) {
-  return pass.packed_size() + (standard ? sample_lanes * (pass.source_size() + pass.result_size()) : 0);
-}
-
-/// Runs a pass on values in `Layout::samples_last`, or (standard) on values in `Layout::standard`, which are re-laid
-/// group by group.
-template <bool standard>
-[[gnu::noinline]] void run_lane_pass(Workers& workers, const LanePass& pass, int batch, const float* source,
-                                     const float* weight, float* result, Epilogue epilogue) {
-  workers.reserve_scratch(scratch_lane_pass(pass, standard));
-  const long source_size = pass.source_size(), result_size = pass.result_size(), height = pass.height();
-  float* const packed = workers.scratch(0);
-  pass.pack(weight, packed);
-  // Bands of rows whose result stays in the first-level cache for the epilogue.
-  const long row_floats = long{1} * sample_lanes * pass.width(), most = 10000 / (row_floats * pass.rows() + 1);
-  const long band = standard ? height : smaller(height, most > 4 ? most : 4), bands = blocks_of(height, band);
-  auto task = [&](int index, int worker) {
-    const long sample = index / bands * sample_lanes, y0 = index % bands * band, y1 = smaller(height, y0 + band);
-    if constexpr (standard) {
-      float* const from = workers.scratch(worker) + pass.packed_size();
-      float* const to = from + sample_lanes * source_size;
-      to_samples_last(source + sample * source_size, source_size, batch - sample, source_size, from);
-      pass.run(packed, from, to, y0, y1);
-      from_samples_last(to, result_size, result + sample * result_size, result_size, batch - sample);
-      epilogue(sample * result_size, smaller(batch, sample + sample_lanes) * result_size);
-    } else {
-      pass.run(packed, source + sample * source_size, result + sample * result_size, y0, y1);
-      for (long c = 0; c < pass.rows(); ++c) {
-        const long plane = sample * result_size + c * height * row_floats;
-        epilogue(plane + y0 * row_floats, plane + y1 * row_floats);
-      }
-    }
-  };
-  run_tasks(workers, sample_groups(batch) * bands, batch * pass.g.flops() < inline_flops, task);
-}
-
 }  // namespace detail
 
-constexpr long scratch_conv2d_samples_last(const Workers*, const Conv2dGeometry& g) {
-  return detail::scratch_lane_pass({g, false}, false);
-}
-constexpr long scratch_conv2d_input_gradient_samples_last(const Workers*, const Conv2dGeometry& g) {
-  return detail::scratch_lane_pass({g, true}, false);
-}
-
-/// As `run_conv2d`, input and result in `Layout::samples_last`.
-inline void run_conv2d_samples_last(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
-                                    const float* weight, float* result, Epilogue epilogue = {}) {
-  detail::run_lane_pass<false>(workers, {g, false}, batch, input, weight, result, epilogue);
-}
-
-/// As `run_conv2d_input_gradient`, both gradients in `Layout::samples_last`.
-inline void run_conv2d_input_gradient_samples_last(Workers& workers, const Conv2dGeometry& g, int batch,
-                                                   const float* gradient_of_result, const float* weight,
-                                                   float* input_gradient, Epilogue epilogue = {}) {
-  detail::run_lane_pass<false>(workers, {g, true}, batch, gradient_of_result, weight, input_gradient, epilogue);
-}
-
-/// Whether the kernels `…_few_channels` beat those of conv2d.hpp on values in `Layout::standard`, from
+/// Whether kernels with samples in lanes beat those of conv2d.hpp on values in `Layout::standard`, from
 /// `least_batch_in_lanes` samples on: a group of 16 must be re-laid, which few channels on the other side do not
 /// pay for, and should fit a second-level cache.
 constexpr bool few_channels_fits(const Conv2dGeometry& g) {
   return g.channels <= 32 && g.out_channels <= 32 && g.input_size() + g.result_size() <= 1 << 14;
-}
-
-constexpr long scratch_conv2d_few_channels(const Workers*, const Conv2dGeometry& g) {
-  return detail::scratch_lane_pass({g, false}, true);
-}
-constexpr long scratch_conv2d_input_gradient_few_channels(const Workers*, const Conv2dGeometry& g) {
-  return detail::scratch_lane_pass({g, true}, true);
-}
-
-/// As `run_conv2d` (values in `Layout::standard`), by way of groups of 16 samples.
-inline void run_conv2d_few_channels(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
-                                    const float* weight, float* result, Epilogue epilogue = {}) {
-  detail::run_lane_pass<true>(workers, {g, false}, batch, input, weight, result, epilogue);
-}
-
-/// As `run_conv2d_input_gradient`, likewise.
-inline void run_conv2d_input_gradient_few_channels(Workers& workers, const Conv2dGeometry& g, int batch,
-                                                   const float* gradient_of_result, const float* weight,
-                                                   float* input_gradient, Epilogue epilogue = {}) {
-  detail::run_lane_pass<true>(workers, {g, true}, batch, gradient_of_result, weight, input_gradient, epilogue);
 }
 
 }  // namespace tenet::cpu

@@ -6,6 +6,8 @@
 #include "tenet/device/cpu/conv2d_samples_last_weight_gradient.hpp"
 #include "tenet/device/cpu/conv2d_weight_gradient.hpp"
 #include "tenet/device/cpu/winograd.hpp"
+#include "tenet/device/cpu/winograd_samples_last.hpp"
+#include "tenet/device/cpu/winograd_samples_last_weight_gradient.hpp"
 #include "tenet/device/cpu/winograd_weight_gradient.hpp"
 
 /// Which kernel serves a convolution: chosen where its shape is known, so that a program compiles those it runs.
@@ -14,7 +16,7 @@ namespace tenet::cpu {
 enum class ConvolutionKernel {
   patches,       ///< a product with patches that exist only in packed blocks
   winograd,      ///< 36 products for tiles of 4 x 4 results: 3 x 3, stride 1, many channels
-  few_channels,  ///< sixteen samples in the lanes of vectors: few channels, which fill no vector
+  few_channels,  ///< sixteen samples in the lanes of vectors: few channels, which fill no vector (`lane_pass`)
 };
 
 /// Workers of programs whose convolutions are to multiply as they are defined, without Winograd's algorithm.
@@ -59,12 +61,30 @@ constexpr long workspace_winograd_from(const Conv2dGeometry& g, long batch) {
 }
 }  // namespace detail
 
+/// The pass of a convolution of few channels, forward or its gradient by the input (lane_pass.hpp): by Winograd's
+/// algorithm along the lines, or direct.
+template <ConvolvingWorkers Executor, Conv2dGeometry g, bool gradient>
+constexpr auto lane_pass() {
+  if constexpr (!std::is_base_of_v<DirectWorkers, Executor> && winograd_in_lanes_fits(g))
+    return detail::WinogradLanePassOf<g, gradient>{g};
+  else
+    return detail::LanePass{g, gradient};
+}
+/// That of the gradient by the weight (lane_weight_pass.hpp).
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+constexpr auto lane_weight_pass() {
+  if constexpr (!std::is_base_of_v<DirectWorkers, Executor> && winograd_in_lanes_fits(g))
+    return detail::WinogradLaneWeightPass<g.kernel_height>{g};
+  else
+    return detail::LaneWeightPass{g};
+}
+
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 constexpr long scratch_conv2d(const Executor* workers, Known<g>) {
   if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd)
     return detail::larger(scratch_winograd(workers, g), scratch_conv2d(workers, g));
   else if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels)
-    return detail::larger(scratch_conv2d_few_channels(workers, g), scratch_conv2d(workers, g));
+    return detail::larger(scratch_lane_pass(lane_pass<Executor, g, false>(), true), scratch_conv2d(workers, g));
   else
     return scratch_conv2d(workers, g);
 }
@@ -74,7 +94,7 @@ constexpr long scratch_conv2d_input_gradient(const Executor* workers, Known<g>) 
   if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd)
     return detail::larger(scratch_winograd(workers, exchanged(g)), scratch_conv2d_input_gradient(workers, g));
   else if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels)
-    return scratch_conv2d_input_gradient_few_channels(workers, g);
+    return scratch_lane_pass(lane_pass<Executor, g, true>(), true);
   else
     return scratch_conv2d_input_gradient(workers, g);
 }
@@ -84,7 +104,7 @@ constexpr long scratch_conv2d_weight_gradient(const Executor* workers, Known<g>)
   if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd)
     return detail::larger(scratch_winograd_weight_gradient(workers, g), scratch_conv2d_weight_gradient(workers, g));
   else if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels)
-    return scratch_conv2d_weight_gradient_few_channels(workers, g);
+    return scratch_lane_weight_pass(lane_weight_pass<Executor, g>(), true);
   else
     return scratch_conv2d_weight_gradient(workers, g);
 }
@@ -125,7 +145,8 @@ void run_conv2d(Executor& workers, Known<g>, int batch, const float* input, cons
       return detail::run_winograd_from<g>(workers, batch, input, weight, false, result, epilogue);
   } else if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels) {
     if (batch_pays<Executor>(g, batch))
-      return run_conv2d_few_channels(workers, g, batch, input, weight, result, epilogue);
+      return detail::run_lane_pass<true>(workers, lane_pass<Executor, g, false>(), batch, input, weight, result,
+                                         epilogue);
   }
   run_conv2d(workers, g, batch, input, weight, result, epilogue);
 }
@@ -137,7 +158,8 @@ template <ConvolvingWorkers Executor, Conv2dGeometry g>
 void run_conv2d_input_gradient(Executor& workers, Known<g>, int batch, const float* gradient_of_result,
                                const float* weight, float* input_gradient, Epilogue epilogue = {}) {
   if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels) {
-    run_conv2d_input_gradient_few_channels(workers, g, batch, gradient_of_result, weight, input_gradient, epilogue);
+    detail::run_lane_pass<true>(workers, lane_pass<Executor, g, true>(), batch, gradient_of_result, weight,
+                                input_gradient, epilogue);
   } else {
     if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
       if (batch_pays<Executor>(g, batch))
@@ -152,7 +174,8 @@ template <ConvolvingWorkers Executor, Conv2dGeometry g>
 void run_conv2d_weight_gradient(Executor& workers, Known<g>, int batch, const float* input,
                                 const float* gradient_of_result, float* weight_gradient) {
   if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels) {
-    run_conv2d_weight_gradient_few_channels(workers, g, batch, input, gradient_of_result, weight_gradient);
+    detail::run_lane_weight_pass<true>(workers, lane_weight_pass<Executor, g>(), batch, input, gradient_of_result,
+                                       weight_gradient);
   } else {
     if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
       if (batch_pays<Executor>(g, batch))

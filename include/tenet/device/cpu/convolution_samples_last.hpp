@@ -12,8 +12,7 @@ concept ConvolvesSamplesLast =
 
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 constexpr long scratch_conv2d(const Executor* workers, SamplesLast, Known<g>, float) {  // of a program: no re-laying
-  const long patches = scratch_conv2d(workers, g), lanes = scratch_conv2d_samples_last(workers, g);
-  return patches > lanes ? patches : lanes;
+  return detail::larger(scratch_conv2d(workers, g), scratch_lane_pass(lane_pass<Executor, g, false>(), false));
 }
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 constexpr long scratch_conv2d_input_gradient(const Executor* workers, SamplesLast, Known<g>, float) {
@@ -42,7 +41,7 @@ template <class Executor, Conv2dGeometry g>
 void run_conv2d(Executor& workers, SamplesLast, Known<g>, int batch, const float* input, const float* weight,
                 float* result, Epilogue epilogue = {}) {
   if (lies_in_lanes(batch))
-    run_conv2d_samples_last(workers, g, batch, input, weight, result, epilogue);
+    detail::run_lane_pass<false>(workers, lane_pass<Executor, g, false>(), batch, input, weight, result, epilogue);
   else
     run_conv2d(workers, g, batch, input, weight, result, epilogue);
 }
@@ -52,7 +51,8 @@ template <class Executor, Conv2dGeometry g>
 void run_conv2d_input_gradient(Executor& workers, SamplesLast, Known<g>, int batch, const float* gradient_of_result,
                                const float* weight, float* input_gradient, Epilogue epilogue = {}) {
   if (lies_in_lanes(batch))
-    run_conv2d_input_gradient_samples_last(workers, g, batch, gradient_of_result, weight, input_gradient, epilogue);
+    detail::run_lane_pass<false>(workers, lane_pass<Executor, g, true>(), batch, gradient_of_result, weight,
+                                 input_gradient, epilogue);
   else
     run_conv2d_input_gradient(workers, Known<g>{}, batch, gradient_of_result, weight, input_gradient, epilogue);
 }
@@ -62,7 +62,8 @@ template <class Executor, Conv2dGeometry g>
 void run_conv2d_weight_gradient(Executor& workers, SamplesLast, Known<g>, int batch, const float* input,
                                 const float* gradient_of_result, float* weight_gradient) {
   if (lies_in_lanes(batch))
-    run_conv2d_weight_gradient_samples_last(workers, g, batch, input, gradient_of_result, weight_gradient);
+    detail::run_lane_weight_pass<false>(workers, lane_weight_pass<Executor, g>(), batch, input, gradient_of_result,
+                                        weight_gradient);
   else
     run_conv2d_weight_gradient(workers, Known<g>{}, batch, input, gradient_of_result, weight_gradient);
 }

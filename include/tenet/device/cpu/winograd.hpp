@@ -73,7 +73,7 @@ inline void transform_weights(const Conv2dGeometry& g, const float* weight, bool
       for (long c = 0; c < count; ++c) {
         const float* const own = taps + c * 9 * vector_width;
         float* const target = to + (k + c) * width + o;
-        transform_tile<WeightTransform>(
+        transform_tile<WeightTransform<3>>(
             [&](int i, int j) { return load(own + (exchange ? 8 - i * 3 - j : i * 3 + j) * vector_width); },
             [&](int i, int j, Vector value) { store(target + (i * winograd_in + j) * step, value); });
       }
@@ -102,7 +102,7 @@ inline void transform_packed_weights(const Conv2dGeometry& g, const float* panel
   const long tap = g.channels * width;
   const float* from = panel + k0 * width;
   for (long i = 0; i < terms * width; i += vector_width, from += vector_width, to += vector_width) {
-    transform_tile<WeightTransform>(
+    transform_tile<WeightTransform<3>>(
         [&](int u, int v) { return load(from + (u * 3 + v) * tap); },
         [&](int u, int v, Vector value) { store(to + (u * winograd_in + v) * step, value); });
   }
@@ -114,7 +114,7 @@ inline void transform_paired_weights(const Conv2dGeometry& g, const float* panel
   const long tap = g.channels / 2 * width;
   const float* from = panel + k0 / 2 * width;
   const auto transform = [&](auto half, float* target) {
-    transform_tile<WeightTransform>(
+    transform_tile<WeightTransform<3>>(
         [&](int u, int v) { return half(load(from + (u * 3 + v) * tap)); },
         [&](int u, int v, Vector value) { store(target + (u * winograd_in + v) * step, value); });
   };
@@ -284,7 +284,7 @@ inline void run_winograd(Workers& workers, const Conv2dGeometry& g, bool channel
   const WinogradImages<const float> images{input, g.channels, g.height, g.width, channels_last};
   const WinogradImages<float> results{result, g.out_channels, g.out_height(), g.out_width(), channels_last};
   auto read = [&](const WinogradUnit& unit, float* tiles, float* scratch) {
-    transform_unit<InputTransform>(images, g.padding, unit, cut.tiles_x, tiles, in, scratch);
+    transform_unit<InputTransform<3>>(images, g.padding, unit, cut.tiles_x, tiles, in, scratch);
   };
   auto write = [&](const WinogradUnit& unit, const float* tiles, float* scratch) {
     write_unit(results, unit, tiles, out, scratch, epilogue);

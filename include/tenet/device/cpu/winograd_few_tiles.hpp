@@ -27,8 +27,8 @@ template <int i, class Get>
   } else if constexpr (i == winograd_in - 1) {
     return get(2);
   } else {
-    using P = WinogradPoints;
-    constexpr float x = i < 3 ? P::a : P::b, square = i < 3 ? P::a2 : P::b2;
+    constexpr WinogradPoints<3> w{};
+    constexpr float x = w.point[(i - 1) / 2], square = w.square[(i - 1) / 2];
     const Vector even = get(0) + square * get(2);
     return i % 2 == 1 ? even + x * get(1) : even - x * get(1);
   }
@@ -39,12 +39,13 @@ struct ScaledInputTransform {
   static constexpr int from_size = winograd_in, to_size = winograd_in;
 
   [[gnu::always_inline]] static void apply(const Vector* d, Vector* to) {
-    InputTransform::apply(d, to);
-    to[0] *= WinogradPoints::at_0;
-    to[1] *= WinogradPoints::at_a;
-    to[2] *= WinogradPoints::at_a;
-    to[3] *= WinogradPoints::at_b;
-    to[4] *= WinogradPoints::at_b;
+    InputTransform<3>::apply(d, to);
+    constexpr WinogradPoints<3> w{};
+    to[0] *= w.scale_at_0;
+    to[1] *= w.scale[0];
+    to[2] *= w.scale[0];
+    to[3] *= w.scale[1];
+    to[4] *= w.scale[1];
   }
 };
 
@@ -119,11 +120,11 @@ struct FewTiles {
     for (long t = 0; t < few_tiles && unit * few_tiles + t < tiles; ++t) {
       const long tile = unit * few_tiles + t, top = y(tile), left = x(tile);
       float* const to = results + sample(tile) * g.result_size() + (top * g.out_width() + left) * g.out_channels;
-      transform_tile<ResultTransform>([&](int i, int j) { return get(i, j * few_tiles + t); },
-                                      [&](int i, int j, Vector value) {
-                                        if (top + i < g.out_height() && left + j < g.out_width())
-                                          store(to + (i * g.out_width() + j) * g.out_channels, value);
-                                      });
+      transform_tile<ResultTransform<3>>([&](int i, int j) { return get(i, j * few_tiles + t); },
+                                         [&](int i, int j, Vector value) {
+                                           if (top + i < g.out_height() && left + j < g.out_width())
+                                             store(to + (i * g.out_width() + j) * g.out_channels, value);
+                                         });
     }
   }
 };
@@ -183,7 +184,7 @@ struct FewLines {
       const auto put = [&](int j, Vector value) {
         if (j < g.width) store(to + j * g.out_channels, value);
       };
-      transform_line<ResultTransform>(sum, put, all_points, all_results);
+      transform_line<ResultTransform<3>>(sum, put, all_points, all_results);
     }
   }
 };

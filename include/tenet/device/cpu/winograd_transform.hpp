@@ -4,133 +4,25 @@
 #include "tenet/core/vector.hpp"
 #include "tenet/device/cpu/product.hpp"
 #include "tenet/device/cpu/transpose.hpp"
+#include "tenet/device/cpu/winograd_matrices.hpp"
 #include "tenet/device/epilogue.hpp"
 
-/// The tile transforms of Winograd's convolution F(4x4, 3x3), vectorised over channels.
-///
-/// Multiplying two polynomials by their values at the points 0, ±a, ±b and at infinity gives a row of 4 results of a
-/// 3-tap filter from 6 inputs d with 6 products: y = At ((G g) * (Bt d)). For a point p != 0 with q the other one's
-/// square and N = 2 p^2 (p^2 - q):
-///   Bt d at p: the coefficients of x (x^2 - q) (x + p), at 0: of (x^2 - a^2) (x^2 - b^2), at infinity: of x times that
-///   G g  at p: (g0 + p g1 + p^2 g2) / N,                at 0: g0 / (a b)^2,               at infinity: g2
-///   At m     : y[i] = the sum of p^i m(p), with the value at infinity added to y[3].
-/// A tile transforms its columns, then its rows. Gradients go through the transposed matrices.
+/// Winograd's convolution F(4x4, 3x3), vectorised over channels: where its tiles lie, and how images become tiles and
+/// results images (winograd_matrices.hpp has the matrices).
 namespace tenet::cpu::detail {
 
-/// Inputs and results of a tile in one direction, and the products of a whole one.
-inline constexpr int winograd_in = 6, winograd_out = 4, winograd_products = 36;
+/// Inputs of a tile in one direction, and the products of a whole one.
+inline constexpr int winograd_in = WinogradPoints<3>::count, winograd_products = winograd_in * winograd_in;
 
-/// The squares of a = sqrt(1/2) and b = sqrt(2): a b = 1 keeps the powers in the matrices small, and with them the
-/// rounding errors.
-struct WinogradPoints {
-  static constexpr float a = 0.70710678118654752f, b = 1.41421356237309505f;
-  static constexpr float a2 = 0.5f, b2 = 2.0f;
-  /// 1 / N of the weights at 0, ±a and ±b.
-  static constexpr float at_0 = 1 / (a2 * b2), at_a = 1 / (2 * a2 * (a2 - b2)), at_b = 1 / (2 * b2 * (b2 - a2));
-};
-
-/// to[i] = Bt from, 6 -> 6.
-struct InputTransform {
-  static constexpr int from_size = 6, to_size = 6;
-
-  [[gnu::always_inline]] static void apply(const Vector* d, Vector* to) {
-    using P = WinogradPoints;
-    const Vector even_a = d[4] - P::b2 * d[2], odd_a = P::a * (d[3] - P::b2 * d[1]);
-    const Vector even_b = d[4] - P::a2 * d[2], odd_b = P::b * (d[3] - P::a2 * d[1]);
-    to[0] = d[4] - (P::a2 + P::b2) * d[2] + (P::a2 * P::b2) * d[0];
-    to[1] = even_a + odd_a;
-    to[2] = even_a - odd_a;
-    to[3] = even_b + odd_b;
-    to[4] = even_b - odd_b;
-    to[5] = d[5] - (P::a2 + P::b2) * d[3] + (P::a2 * P::b2) * d[1];
-  }
-};
-
-/// to[i] = G from, 3 -> 6.
-struct WeightTransform {
-  static constexpr int from_size = 3, to_size = 6;
-
-  [[gnu::always_inline]] static void apply(const Vector* g, Vector* to) {
-    using P = WinogradPoints;
-    const Vector even_a = P::at_a * g[0] + (P::at_a * P::a2) * g[2], odd_a = (P::at_a * P::a) * g[1];
-    const Vector even_b = P::at_b * g[0] + (P::at_b * P::b2) * g[2], odd_b = (P::at_b * P::b) * g[1];
-    to[0] = P::at_0 * g[0];
-    to[1] = even_a + odd_a;
-    to[2] = even_a - odd_a;
-    to[3] = even_b + odd_b;
-    to[4] = even_b - odd_b;
-    to[5] = g[2];
-  }
-};
-
-/// to[i] = At from, 6 -> 4.
-struct ResultTransform {
-  static constexpr int from_size = 6, to_size = 4;
-
-  [[gnu::always_inline]] static void apply(const Vector* m, Vector* to) {
-    using P = WinogradPoints;
-    const Vector sum_a = m[1] + m[2], difference_a = m[1] - m[2], sum_b = m[3] + m[4], difference_b = m[3] - m[4];
-    to[0] = m[0] + sum_a + sum_b;
-    to[1] = P::a * difference_a + P::b * difference_b;
-    to[2] = P::a2 * sum_a + P::b2 * sum_b;
-    to[3] = m[5] + (P::a2 * P::a) * difference_a + (P::b2 * P::b) * difference_b;
-  }
-};
-
-/// to[i] = A from, 4 -> 6: the gradient of ResultTransform.
-struct ResultGradientTransform {
-  static constexpr int from_size = 4, to_size = 6;
-
-  [[gnu::always_inline]] static void apply(const Vector* y, Vector* to) {
-    using P = WinogradPoints;
-    const Vector even_a = y[0] + P::a2 * y[2], odd_a = P::a * (y[1] + P::a2 * y[3]);
-    const Vector even_b = y[0] + P::b2 * y[2], odd_b = P::b * (y[1] + P::b2 * y[3]);
-    to[0] = y[0];
-    to[1] = even_a + odd_a;
-    to[2] = even_a - odd_a;
-    to[3] = even_b + odd_b;
-    to[4] = even_b - odd_b;
-    to[5] = y[3];
-  }
-};
-
-/// to[i] = Gt from, 6 -> 3: the gradient of WeightTransform.
-struct WeightGradientTransform {
-  static constexpr int from_size = 6, to_size = 3;
-
-  [[gnu::always_inline]] static void apply(const Vector* u, Vector* to) {
-    using P = WinogradPoints;
-    const Vector sum_a = P::at_a * (u[1] + u[2]), sum_b = P::at_b * (u[3] + u[4]);
-    to[0] = P::at_0 * u[0] + sum_a + sum_b;
-    to[1] = (P::at_a * P::a) * (u[1] - u[2]) + (P::at_b * P::b) * (u[3] - u[4]);
-    to[2] = P::a2 * sum_a + P::b2 * sum_b + u[5];
-  }
-};
-
-// The lines of a tile are unrolled by folds: as loops over arrays they went through memory, four times as slow.
-
-/// One line: get(i) gives a vector of it, put(i, vector) takes one of the transformed.
-template <class Transform, class Get, class Put, int... From, int... To>
-[[gnu::always_inline]] inline void transform_line(const Get& get, const Put& put, std::integer_sequence<int, From...>,
-                                                  std::integer_sequence<int, To...>) {
-  const Vector from[] = {get(From)...};
-  Vector to[sizeof...(To)];
-  Transform::apply(from, to);
-  (put(To, to[To]), ...);
-}
-
-/// Both directions of a tile: get(i, j) gives a vector of the tile, put(i, j, vector) takes one of the transformed.
+/// Both directions of a tile, its columns, then its lines: get(i, j) gives a vector of the tile, put(i, j, vector)
+/// takes one of the transformed.
 template <class Transform, class Get, class Put>
 [[gnu::always_inline]] inline void transform_tile(const Get& get, const Put& put) {
-  constexpr std::make_integer_sequence<int, Transform::from_size> from{};
-  constexpr std::make_integer_sequence<int, Transform::to_size> to{};
   Vector half[Transform::to_size][Transform::from_size];
   for (int j = 0; j < Transform::from_size; ++j)
-    transform_line<Transform>([&](int i) { return get(i, j); }, [&](int i, Vector value) { half[i][j] = value; }, from,
-                              to);
+    transform_line<Transform>([&](int i) { return get(i, j); }, [&](int i, Vector value) { half[i][j] = value; });
   for (int i = 0; i < Transform::to_size; ++i)
-    transform_line<Transform>([&](int j) { return half[i][j]; }, [&](int j, Vector value) { put(i, j, value); }, from,
-                              to);
+    transform_line<Transform>([&](int j) { return half[i][j]; }, [&](int j, Vector value) { put(i, j, value); });
 }
 
 /// Fetches a part of `rows` rows of `run` floats, `row` apart, for reading or (`write` = 1) writing: number `point` of
@@ -343,7 +235,7 @@ inline void write_unit(const WinogradImages<float>& images, const WinogradUnit& 
       const float* const source = from + tiles.at(0, tile);
       float* const target = image + (y * width + x) * row;
       for (long c = 0; c < channels; c += vector_width) {
-        transform_tile<ResultTransform>(
+        transform_tile<ResultTransform<3>>(
             [&](int i, int j) { return load(source + (i * winograd_in + j) * point_step + c); },
             [&](int i, int j, Vector value) {
               if (i < valid_y && j < valid_x) store(target + (i * width + j) * row + c, value);

@@ -62,7 +62,7 @@ inline void write_weight_gradient(const Conv2dGeometry& g, long channels, long c
       for (long o = 0; o < columns; o += vector_width) {
         const float* const from = sums + (c0 + c) * columns + o;
         float* const target = taps + c * 9 * columns + o;
-        transform_tile<WeightGradientTransform>(
+        transform_tile<WeightGradientTransform<3>>(
             [&](int i, int j) { return load(from + (i * winograd_in + j) * WinogradWeightCut::step); },
             [&](int i, int j, Vector value) { store(target + (i * 3 + j) * columns, value); });
       }
@@ -128,10 +128,10 @@ inline void run_winograd_weight_gradient(Workers& workers, const Conv2dGeometry&
     const long units = samples_of(cut, block, batch) * parts;
     const WinogradUnit unit = unit_of(cut, block, parts, index % units);
     if (index < units) {
-      transform_unit<InputTransform>(images, g.padding, unit, cut.tiles_x, inputs, in, scratch);
+      transform_unit<InputTransform<3>>(images, g.padding, unit, cut.tiles_x, inputs, in, scratch);
     } else {
-      transform_unit<ResultGradientTransform>(upstream, 0, unit, cut.tiles_x, inputs + in.floats(cut.most_tiles()), out,
-                                              scratch);
+      transform_unit<ResultGradientTransform<3>>(upstream, 0, unit, cut.tiles_x, inputs + in.floats(cut.most_tiles()),
+                                                 out, scratch);
     }
   };
   /// own = (or +=) the products of one point of a block's tiles, for one panel of channels and one of result channels.
