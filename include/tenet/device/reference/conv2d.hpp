@@ -18,13 +18,16 @@ void for_each_product(const Conv2dGeometry& g, Visit visit) {
   for (int o = 0; o < g.out_channels; ++o) {
     for (int i = 0; i < g.out_height(); ++i) {
       for (int j = 0; j < g.out_width(); ++j) {
+        const long result = (long{o} * g.out_height() + i) * g.out_width() + j;
         for (int c = 0; c < g.channels; ++c) {
           for (int u = 0; u < g.kernel_height; ++u) {
+            const int y = i * g.stride + u - g.padding;
+            if (y < 0 || y >= g.height) continue;
+            const long input = (long{c} * g.height + y) * g.width;
+            const long weight = ((long{o} * g.channels + c) * g.kernel_height + u) * g.kernel_width;
             for (int v = 0; v < g.kernel_width; ++v) {
-              const int y = i * g.stride + u - g.padding, x = j * g.stride + v - g.padding;
-              if (y < 0 || y >= g.height || x < 0 || x >= g.width) continue;
-              visit((long{o} * g.out_height() + i) * g.out_width() + j, (long{c} * g.height + y) * g.width + x,
-                    ((long{o} * g.channels + c) * g.kernel_height + u) * g.kernel_width + v);
+              const int x = j * g.stride + v - g.padding;
+              if (x >= 0 && x < g.width) visit(result, input + x, weight + v);
             }
           }
         }
