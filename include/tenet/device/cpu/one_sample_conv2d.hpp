@@ -3,6 +3,7 @@
 #include <cstring>
 #include <tenet/core/geometry.hpp>
 #include <tenet/device/cpu/convolution.hpp>
+#include <tenet/device/cpu/one_sample_lines.hpp>
 #include <tenet/device/cpu/tile.hpp>
 #include <tenet/device/cpu/transpose.hpp>
 #include <tenet/device/cpu/workers.hpp>
@@ -12,8 +13,9 @@
 /// position and that of the next one read neighbouring numbers even across the ends of lines: so vectors are always
 /// full, and the few results that belong to no position (of the last kernel width - 1 columns of a line) are left out
 /// at the end. Where lines are short and result channels many, those would take more multiply-adds than channels in the
-/// lanes. The gradient by the input is the convolution of the gradient of the result with exchanged channels. In
-/// the gradient by the weight result channels stand in the lanes.
+/// lanes; so would both, mostly, than Winograd's algorithm along the lines (one_sample_lines.hpp). The gradient by the
+/// input is the convolution of the gradient of the result with exchanged channels. In the gradient by the weight result
+/// channels stand in the lanes.
 namespace tenet::cpu {
 
 namespace detail {
@@ -149,10 +151,28 @@ constexpr bool long_row_fits(const Conv2dGeometry& g) {
          g.kernel_width <= g.width;
 }
 
+namespace detail {
+/// Whether the convolution of one sample goes along the lines by Winograd's algorithm: where its multiply-adds are few
+/// enough to pay for its transforms, an eighth or so of them, and its sums have room.
+template <ConvolvingWorkers Executor, Conv2dGeometry g>
+constexpr bool one_sample_lines_pay() {
+  if constexpr (std::is_base_of_v<DirectWorkers, Executor> || !winograd_in_lanes_fits(g)) {
+    return false;
+  } else {
+    using Cut = OneSampleLines<g>;
+    const long direct = ChannelLines<g>::pays ? g.positions() * Cut::vectors : g.out_channels * LongRow<g>::vectors;
+    const long products = g.out_height() * Cut::tiles * Cut::points * Cut::vectors;  // of a line of the kernel
+    return Cut::possible > 0 && 5 * products < 4 * Cut::taps * direct;
+  }
+}
+}  // namespace detail
+
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 constexpr long scratch_conv2d_one_sample(const Executor* workers, Known<g>) {
   if constexpr (!long_row_fits<Executor>(g))
     return scratch_conv2d(workers, Known<g>{});
+  else if constexpr (detail::one_sample_lines_pay<Executor, g>())
+    return detail::OneSampleLines<g>::floats;
   else if constexpr (detail::ChannelLines<g>::pays)
     return detail::ChannelLines<g>::floats;
   else
@@ -164,6 +184,9 @@ template <ConvolvingWorkers Executor, Conv2dGeometry g>
 void run_conv2d_one_sample(Executor& workers, Known<g>, const float* input, const float* weight, float* result) {
   if constexpr (!long_row_fits<Executor>(g)) {
     run_conv2d(workers, Known<g>{}, 1, input, weight, result);
+  } else if constexpr (detail::one_sample_lines_pay<Executor, g>()) {
+    workers.reserve_scratch(detail::OneSampleLines<g>::floats);
+    detail::convolve_lines<g>(input, weight, result, workers.scratch(0));
   } else if constexpr (detail::ChannelLines<g>::pays) {
     workers.reserve_scratch(detail::ChannelLines<g>::floats);
     detail::convolve_channels<g>(input, weight, result, workers.scratch(0));
