@@ -1,7 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <tenet/core/timeline.hpp>
+#include <tenet/core/span.hpp>
 #include <tenet/device/element.hpp>
 #include <tenet/device/own_memory.hpp>
 #include <tenet/exec/lowered.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tenet/core/timeline.hpp>
+#include <tenet/core/span.hpp>
 #include <tenet/ops/mistake.hpp>
 #include <tenet/ops/operation.hpp>
 

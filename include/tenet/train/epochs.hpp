@@ -2,7 +2,7 @@
 
 #include <chrono>
 #include <deque>
-#include <tenet/core/timeline.hpp>
+#include <tenet/core/span.hpp>
 #include <tenet/data/data_loader.hpp>
 #include <tenet/train/fit_options.hpp>
 #include <tenet/train/interrupt.hpp>
