@@ -21,14 +21,15 @@ constexpr bool takes(std::index_sequence<I...>) {
   return requires { T{((void)I, Anything{})...}; };
 }
 
-template <class T, std::size_t Count>
+// From few members on, as most modules have: an aggregate takes fewer values than it has members.
+template <class T, std::size_t Count, std::size_t Most>
 constexpr std::size_t count_members() {
-  if constexpr (Count == 0)
-    return 0;
-  else if constexpr (takes<T>(std::make_index_sequence<Count>{}))
+  if constexpr (Count == Most)
     return Count;
+  else if constexpr (takes<T>(std::make_index_sequence<Count + 1>{}))
+    return count_members<T, Count + 1, Most>();
   else
-    return count_members<T, Count - 1>();
+    return Count;
 }
 
 template <std::size_t I, class First, class... Rest>
@@ -43,7 +44,7 @@ constexpr auto pick(First first, Rest... rest) {
 inline constexpr std::size_t max_members = 20;
 
 template <class T>
-inline constexpr std::size_t member_count = detail::count_members<T, max_members>();
+inline constexpr std::size_t member_count = detail::count_members<T, 0, max_members>();
 
 /// Calls function(member...) with a reference to every member of the aggregate, in the order of declaration.
 template <class T, class Function>

@@ -107,7 +107,7 @@ struct Instance {
       const auto functions =
           Op::gradient(Symbol<Within, Result>{&within, result}, Symbol<Within, Result>{&within, adjoint[result]},
                        Symbol<Within, Operands>{&within, operands[I]}...);
-      (add_gradient<Operands>(within, std::get<I>(functions), wanted[I], adjoint[operands[I]]), ...);
+      (add_gradient<Operands>(within, functions.template of<I>(), wanted[I], adjoint[operands[I]]), ...);
     }(std::make_integer_sequence<int, operand_count>{});
   }
 
@@ -168,9 +168,10 @@ struct Instance {
 template <class Op, class Context, class... Types>
 constexpr auto apply_with(int attribute, Symbol<Context, Types>... operands) {
   using Node = Instance<Op, Types...>;
-  Context* const context = std::get<0>(std::tuple{operands.context...});
+  Context* const contexts[]{operands.context...};
   const int ids[]{operands.id...};
-  return Symbol<Context, typename Node::Result>{context, context->emit(Node::template info<Context>, ids, attribute)};
+  return Symbol<Context, typename Node::Result>{contexts[0],
+                                                contexts[0]->emit(Node::template info<Context>, ids, attribute)};
 }
 
 template <class Op, class... Symbols>
@@ -196,7 +197,7 @@ constexpr auto apply_broadcast(int line, Symbol<Context, Types>... operands) {
   if constexpr (result.rank < 0) {
     using First = std::tuple_element_t<0, std::tuple<Types...>>;
     using Second = std::tuple_element_t<1, std::tuple<Types...>>;
-    const auto first = std::get<0>(std::tuple{operands...});
+    const auto first = [](auto operand, auto...) { return operand; }(operands...);
     mistake::report<Mistake::broadcast, First::info, Second::info>(first.context, -1, line);
     return first;
   } else {

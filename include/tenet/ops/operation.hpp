@@ -142,15 +142,36 @@ inline constexpr bool lends_workspace = requires(typename Device::Executor& exec
   executor.lend_workspace();
 };
 
-/// The gradients of an operation's operands, one lambda each.
-template <class... Functions>
-constexpr auto gradients(Functions... functions) {
-  return std::tuple<Functions...>{functions...};
-}
-
 /// In the place of a lambda in `gradients`: nothing flows to this operand.
 struct NoGradient {};
 inline constexpr NoGradient no_gradient{};
+
+/// What `gradients` holds: a tuple that costs the compiler next to nothing.
+template <class First, class Second = NoGradient, class Third = NoGradient, class Fourth = NoGradient>
+struct Gradients {
+  First first;
+  Second second{};
+  Third third{};
+  Fourth fourth{};
+
+  template <int I>
+  constexpr const auto& of() const {
+    if constexpr (I == 0)
+      return first;
+    else if constexpr (I == 1)
+      return second;
+    else if constexpr (I == 2)
+      return third;
+    else
+      return fourth;
+  }
+};
+
+/// The gradients of an operation's operands, one lambda each.
+template <class... Functions>
+constexpr auto gradients(Functions... functions) {
+  return Gradients<Functions...>{functions...};
+}
 
 /// What is known of an operation on operands of given types; one constant a distinct combination.
 template <class Context>
