@@ -27,12 +27,11 @@ class ByteImages {
     layout_.check(name);
     image_size_ = static_cast<std::size_t>(layout_.input_size());
     if (pixels.size() != labels.size() * image_size_) {
-      fail(name, "number of pixels", std::to_string(labels.size()) + " labels x " + std::to_string(image_size_),
-           std::to_string(pixels.size()));
+      fail(name, "number of pixels", {labels.size(), " labels x ", image_size_}, pixels.size());
     }
     for (std::size_t i = 0; i < labels.size(); ++i) {
       if (labels[i] >= classes) {
-        fail(name, "label " + std::to_string(i), "0 to " + std::to_string(classes - 1), std::to_string(labels[i]));
+        fail(name, {"label ", i}, {"0 to ", classes - 1}, labels[i]);
       }
     }
     for (std::size_t byte = 0; byte < 256; ++byte) {

@@ -104,9 +104,8 @@ class DataLoader : private detail::BatchQueue {
     batches_ = count / options.batch_size + (!options.drop_last && count % options.batch_size != 0);
     if (batches_ == 0) {
       fail("DataLoader", "samples in an epoch",
-           options.drop_last ? "at least one batch of " + std::to_string(options.batch_size) + " with drop_last"
-                             : "at least 1",
-           std::to_string(count));
+           options.drop_last ? Message("at least one batch of ", options.batch_size, " with drop_last") : "at least 1",
+           count);
     }
   }
 

@@ -49,8 +49,7 @@ struct SampleLayout {
       for (int extent : *extents) {
         if (extent <= 0 || size > (1L << 40) / extent) {
           fail(where, extents == &input_extents ? "input extents" : "target extents",
-               "positive, with at most 2^40 elements in a sample",
-               std::to_string(extent) + " after " + std::to_string(size));
+               "positive, with at most 2^40 elements in a sample", {extent, " after ", size});
         }
         size *= extent;
       }
@@ -114,19 +113,18 @@ constexpr std::uint64_t epoch_seed(std::uint64_t seed, long epoch) {
 
 namespace detail {
 
-[[noreturn, gnu::cold]] inline void fail_index(const char* where, long index, long size) {
-  fail(where, "sample index", "0 <= index < " + std::to_string(size), std::to_string(index));
+[[noreturn, gnu::cold, gnu::noinline]] inline void fail_index(const char* where, long index, long size) {
+  fail(where, "sample index", {"0 <= index < ", size}, index);
 }
 inline void check_index(const char* where, long index, long size) {
   if (index < 0 || index >= size) fail_index(where, index, size);
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void fail_inputs(long unit, long found) {
-  fail("TensorDataset", "number of input elements", "a multiple of " + std::to_string(unit), std::to_string(found));
+  fail("TensorDataset", "number of input elements", {"a multiple of ", unit}, found);
 }
 [[noreturn, gnu::cold, gnu::noinline]] inline void fail_targets(long samples, long each, long found) {
-  fail("TensorDataset", "number of target elements", std::to_string(samples) + " samples x " + std::to_string(each),
-       std::to_string(found));
+  fail("TensorDataset", "number of target elements", {samples, " samples x ", each}, found);
 }
 
 // Whether a data set must be the last of those that wrap each other: around it, what it does would not be seen.
@@ -208,8 +206,7 @@ class Subset : public detail::ElementsOf<D> {
   /// Samples `begin` to `end - 1`; `Subset(dataset, 0, n)` are the first n. Throws `Error` if the range does not fit.
   Subset(D dataset, long begin, long end) : dataset_(std::move(dataset)), begin_(begin), size_(end - begin) {
     if (begin < 0 || end < begin || end > static_cast<long>(dataset_.size())) {
-      fail("Subset", "range", "0 <= begin <= end <= " + std::to_string(dataset_.size()),
-           std::to_string(begin) + " to " + std::to_string(end));
+      fail("Subset", "range", {"0 <= begin <= end <= ", dataset_.size()}, {begin, " to ", end});
     }
   }
 

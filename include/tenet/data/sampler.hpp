@@ -33,7 +33,7 @@ namespace detail {
 
 [[gnu::noinline]] inline void check_order(const char* where, std::span<long> indices, long size) {
   if (static_cast<long>(indices.size()) != size) {
-    fail(where, "room for indices", std::to_string(size), std::to_string(indices.size()));
+    fail(where, "room for indices", size, indices.size());
   }
 }
 
@@ -98,7 +98,7 @@ class WeightedSampler {
     detail::check_sample_count("WeightedSampler", draws);
     for (std::size_t i = 0; i < sums_.size(); ++i) {
       if (!(sums_[i] >= 0 && sums_[i] <= 1e300)) {
-        fail("WeightedSampler", "weight " + std::to_string(i), "0 to 1e300", std::to_string(sums_[i]));
+        fail("WeightedSampler", {"weight ", i}, "0 to 1e300", std::to_string(sums_[i]));
       }
     }
     std::partial_sum(sums_.begin(), sums_.end(), sums_.begin());

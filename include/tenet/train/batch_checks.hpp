@@ -13,9 +13,8 @@
 namespace tenet::detail {
 
 [[noreturn, gnu::cold]] inline void fail_batch(int batch) { fail("Trainer", "batch", "at least one sample", batch); }
-[[noreturn, gnu::cold]] inline void fail_label(long sample, int classes, int found) {
-  fail("Trainer", "label of sample " + std::to_string(sample) + " of the batch", "0 to " + std::to_string(classes - 1),
-       std::to_string(found));
+[[noreturn, gnu::cold, gnu::noinline]] inline void fail_label(long sample, int classes, int found) {
+  fail("Trainer", {"label of sample ", sample, " of the batch"}, {"0 to ", classes - 1}, found);
 }
 
 /// Labels are classes: each must be one of 0 to classes - 1.
@@ -28,8 +27,8 @@ inline void check_labels(const std::int32_t* labels, long batch, long labels_of_
 inline void check_labels(const TargetRange& found, int classes) {
   const bool low = found.least < 0;
   if (!low && found.largest < classes) return;
-  fail("Trainer", "label of sample " + std::to_string(low ? found.least_at : found.largest_at) + " of the data set",
-       "0 to " + std::to_string(classes - 1), std::to_string(low ? found.least : found.largest));
+  fail("Trainer", {"label of sample ", low ? found.least_at : found.largest_at, " of the data set"},
+       {"0 to ", classes - 1}, low ? found.least : found.largest);
 }
 
 /// A batch's targets; where they are integers they are labels.

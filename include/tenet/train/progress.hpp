@@ -31,8 +31,7 @@ class Progress {
   [[gnu::noinline]] Progress(std::FILE* stream, int epochs, long batches, Clock clock = &monotonic_seconds)
       : stream_(stream), clock_(clock), epochs_(epochs), batches_(batches) {
     if (epochs <= 0 || batches <= 0) {
-      fail("Progress", "epochs and batches", "at least 1 of each",
-           std::to_string(epochs) + " and " + std::to_string(batches));
+      fail("Progress", "epochs and batches", "at least 1 of each", {epochs, " and ", batches});
     }
     terminal_ = stream_ && isatty(fileno(stream_));
     const char* kind = std::getenv("TERM");
