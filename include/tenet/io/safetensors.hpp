@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -33,15 +34,16 @@ struct NamedTensor {
 /// The file holds the length of the header as 8 bytes, the lowest first; the header, JSON padded with spaces to a
 /// multiple of 8; and the tensors without gaps, those of larger elements first, so that each is aligned. Throws `Error`
 /// for names that are taken, reserved or not UTF-8, unknown types, shapes that cannot be counted, and if the file
-/// cannot be written. Source: https://github.com/huggingface/safetensors.
-inline void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                              const SafetensorsMetadata& metadata = {}) {
+/// cannot be written. Source: https://github.com/huggingface/safetensors. It is a template, as the reader's
+/// constructor, so that only programs with such files compile it.
+template <class Tensors = std::vector<NamedTensor>>
+void write_safetensors(const std::string& path, const Tensors& tensors, const SafetensorsMetadata& metadata = {}) {
   static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                 "safetensors: the format is little-endian, as memory must be");
   const std::string where = "write_safetensors '" + path + "'";
   const auto check_name = [&](std::set<std::string>& taken, const std::string& name, const char* kind) {
-    if (detail::find_invalid_utf8(name) != std::string_view::npos) fail(where, kind, "UTF-8", "'" + name + "'");
-    if (!taken.insert(name).second) fail(where, kind, "each once", "'" + name + "' again");
+    if (detail::find_invalid_utf8(name) != std::string_view::npos) fail(where, kind, "UTF-8", {"'", name, "'"});
+    if (!taken.insert(name).second) fail(where, kind, "each once", {"'", name, "' again"});
   };
 
   std::string header = "{";
@@ -51,7 +53,7 @@ inline void write_safetensors(const std::string& path, const std::vector<NamedTe
     for (const auto& [key, value] : metadata) {
       check_name(keys, key, "metadata key");
       if (detail::find_invalid_utf8(value) != std::string_view::npos)
-        fail(where, "metadata of '" + key + "'", "UTF-8", "other bytes");
+        fail(where, {"metadata of '", key, "'"}, "UTF-8", "other bytes");
       if (keys.size() > 1) header += ',';
       header += detail::json_string(key);
       header += ':';
@@ -65,7 +67,7 @@ inline void write_safetensors(const std::string& path, const std::vector<NamedTe
     check_name(names, tensor.name, "tensor name");
     if (tensor.name == "__metadata__") fail(where, "tensor name", "another: this one is reserved", "'__metadata__'");
     const long bytes = detail::safetensors_bytes(where + ", tensor '" + tensor.name + "'", tensor.dtype, tensor.shape);
-    if (bytes > 0 && !tensor.data) fail(where, "data of '" + tensor.name + "'", "a pointer", "null");
+    if (bytes > 0 && !tensor.data) fail(where, {"data of '", tensor.name, "'"}, "a pointer", "null");
   }
   std::vector<const NamedTensor*> order;
   for (int element_bytes : {8, 4, 2, 1}) {
@@ -105,8 +107,9 @@ inline void write_safetensors(const std::string& path, const std::vector<NamedTe
 /// an `Error` that says where, what was expected and what was found.
 class SafetensorsFile {
  public:
-  explicit SafetensorsFile(const std::string& path) {
-    const std::string where = "safetensors file '" + path + "'";
+  template <std::convertible_to<std::string> Path>
+  explicit SafetensorsFile(const Path& of) {
+    const std::string path = of, where = "safetensors file '" + path + "'";
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
     if (!file) fail(where, "cannot open it", "a readable file", std::strerror(errno));
     if (std::fseek(file.get(), 0, SEEK_END) != 0)
@@ -116,18 +119,16 @@ class SafetensorsFile {
     const auto read = [&](void* memory, long bytes) {
       const std::size_t got = std::fread(memory, 1, static_cast<std::size_t>(bytes), file.get());
       if (got != static_cast<std::size_t>(bytes)) {
-        fail(where, "cannot read it", std::to_string(bytes) + " bytes more", std::to_string(got));
+        fail(where, "cannot read it", {bytes, " bytes more"}, got);
       }
     };
 
-    if (size < 8) fail(where, "it is cut", "8 bytes with the header's length", std::to_string(size) + " bytes");
+    if (size < 8) fail(where, "it is cut", "8 bytes with the header's length", {size, " bytes"});
     std::uint64_t length = 0;
     read(&length, 8);
     const auto room = static_cast<std::uint64_t>(size - 8);
-    if (length > room)
-      fail(where, "header length", "at most the file's " + std::to_string(room) + " bytes", std::to_string(length));
-    if (length > header_limit)
-      fail(where, "header length", "at most " + std::to_string(header_limit), std::to_string(length));
+    if (length > room) fail(where, "header length", {"at most the file's ", room, " bytes"}, std::to_string(length));
+    if (length > header_limit) fail(where, "header length", {"at most ", header_limit}, length);
     std::string json(length, ' ');
     read(json.data(), static_cast<long>(length));
     detail::SafetensorsHeader header(where, json, size - 8 - static_cast<long>(length));

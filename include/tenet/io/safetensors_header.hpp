@@ -39,10 +39,10 @@ inline int safetensors_element_bytes(std::string_view dtype) {
 inline long safetensors_bytes(const std::string& where, const std::string& dtype, const std::vector<long>& shape) {
   long bytes = safetensors_element_bytes(dtype);
   if (bytes == 0)
-    fail(where, "dtype", "F32, F64, F16, BF16, F8_*, C64, I8 to I64, U8 to U64 or BOOL", "'" + dtype + "'");
+    fail(where, "dtype", "F32, F64, F16, BF16, F8_*, C64, I8 to I64, U8 to U64 or BOOL", {"'", dtype, "'"});
   bool empty = false;
   for (long extent : shape) {
-    if (extent < 0) fail(where, "shape", "extents of 0 or more", std::to_string(extent));
+    if (extent < 0) fail(where, "shape", "extents of 0 or more", extent);
     empty |= extent == 0;
   }
   for (long extent : shape) {
@@ -61,18 +61,20 @@ struct SafetensorsEntry {
   long begin = 0, end = 0;  // bytes after the header
 };
 
-/// Reads the JSON of a safetensors header: an object of tensors and one of text, nothing else, nothing twice.
-class SafetensorsHeader {
+/// Reads the JSON of a safetensors header: an object of tensors and one of text, nothing else, nothing twice. A
+/// template, so that only programs that read such a file compile it.
+template <class Text = std::string_view>
+class SafetensorsHeaderOf {
  public:
   std::vector<SafetensorsEntry> entries;       ///< In the header's order.
   std::vector<const SafetensorsEntry*> order;  ///< The same in the order of their data.
   SafetensorsMetadata metadata;
 
-  SafetensorsHeader(const SafetensorsHeader&) = delete;  // `order` points into `entries`
-  SafetensorsHeader& operator=(const SafetensorsHeader&) = delete;
+  SafetensorsHeaderOf(const SafetensorsHeaderOf&) = delete;  // `order` points into `entries`
+  SafetensorsHeaderOf& operator=(const SafetensorsHeaderOf&) = delete;
 
   /// `data_bytes` is what the file has after the header; throws `Error` if the tensors do not tile it exactly.
-  SafetensorsHeader(std::string where, std::string_view json, long data_bytes) : where_(std::move(where)), json_(json) {
+  SafetensorsHeaderOf(std::string where, Text json, long data_bytes) : where_(std::move(where)), json_(json) {
     if (const std::size_t bad = find_invalid_utf8(json_); bad != std::string_view::npos) {
       at_ = bad;
       reject("UTF-8", "another byte");
@@ -86,8 +88,8 @@ class SafetensorsHeader {
   }
 
  private:
-  [[noreturn]] void reject(const std::string& expected, const std::string& found) const {
-    fail(where_ + ", header byte " + std::to_string(at_), "malformed header", expected, found);
+  [[noreturn]] void reject(const Message& expected, const Message& found) const {
+    fail({where_, ", header byte ", at_}, "malformed header", expected, found);
   }
   std::string found() const {
     if (at_ >= json_.size()) return "the end of the header";
@@ -106,7 +108,7 @@ class SafetensorsHeader {
     return true;
   }
   void expect(char wanted) {
-    if (!accept(wanted)) reject(std::string("'") + wanted + "'", found());
+    if (!accept(wanted)) reject(std::string{'\'', wanted, '\''}, found());
   }
 
   // { key : member, … }, calling `member(key)` with the value to read.
@@ -121,7 +123,7 @@ class SafetensorsHeader {
       std::string key = string();
       if (!keys.insert(key).second) {
         at_ = start;
-        reject(std::string("each ") + kind + " once", "'" + key + "' again");
+        reject({"each ", kind, " once"}, {"'", key, "' again"});
       }
       expect(':');
       member(std::move(key));
@@ -148,20 +150,19 @@ class SafetensorsHeader {
         has_shape = true;
       } else if (key == "data_offsets") {
         const std::vector<long> offsets = numbers();
-        if (offsets.size() != 2) reject("two data_offsets of '" + entry.name + "'", std::to_string(offsets.size()));
+        if (offsets.size() != 2) reject({"two data_offsets of '", entry.name, "'"}, offsets.size());
         entry.begin = offsets[0];
         entry.end = offsets[1];
         has_offsets = true;
       } else {
-        reject("dtype, shape or data_offsets in '" + entry.name + "'", "'" + key + "'");
+        reject({"dtype, shape or data_offsets in '", entry.name, "'"}, {"'", key, "'"});
       }
     });
     if (!has_dtype || !has_shape || !has_offsets) {
       at_ = start;
-      reject("dtype, shape and data_offsets in '" + entry.name + "'",
-             std::string("no ") + (!has_dtype   ? "dtype"
-                                   : !has_shape ? "shape"
-                                                : "data_offsets"));
+      reject({"dtype, shape and data_offsets in '", entry.name, "'"}, {"no ", !has_dtype   ? "dtype"
+                                                                              : !has_shape ? "shape"
+                                                                                           : "data_offsets"});
     }
     entries.push_back(std::move(entry));
   }
@@ -275,29 +276,30 @@ class SafetensorsHeader {
     long end = 0;
     for (const SafetensorsEntry* entry : order) {
       const std::string tensor = where_ + ", tensor '" + entry->name + "'";
-      const std::string offsets = std::to_string(entry->begin) + " to " + std::to_string(entry->end);
+      const Message offsets{entry->begin, " to ", entry->end};
       const long bytes = safetensors_bytes(tensor, entry->dtype, entry->shape);
       if (entry->end < entry->begin || entry->end > data_bytes) {
-        fail(tensor, "data_offsets outside the file", "0 <= begin <= end <= " + std::to_string(data_bytes), offsets);
+        fail(tensor, "data_offsets outside the file", {"0 <= begin <= end <= ", data_bytes}, offsets);
       }
       if (entry->end - entry->begin != bytes) {
-        fail(tensor, "data_offsets", std::to_string(bytes) + " bytes for its shape and dtype", offsets);
+        fail(tensor, "data_offsets", {bytes, " bytes for its shape and dtype"}, offsets);
       }
       if (entry->begin != end) {
         fail(tensor, entry->begin < end ? "data_offsets overlap another tensor" : "data_offsets leave a hole",
-             "begin " + std::to_string(end), std::to_string(entry->begin));
+             {"begin ", end}, entry->begin);
       }
       end = entry->end;
     }
     if (end != data_bytes) {
-      fail(where_, "bytes after the header", std::to_string(end) + " in tensors", std::to_string(data_bytes));
+      fail(where_, "bytes after the header", {end, " in tensors"}, data_bytes);
     }
   }
 
   std::string where_;
-  std::string_view json_;
+  Text json_;
   std::size_t at_ = 0;
 };
+using SafetensorsHeader = SafetensorsHeaderOf<>;
 
 }  // namespace detail
 }  // namespace tenet
