@@ -96,12 +96,14 @@ class BatchQueue {
  protected:
   [[gnu::noinline]] BatchQueue(const SampleLayout& layout, int batch_size, int workers, int prefetch,
                                BatchMemory memory)
-      : memory_(memory), batch_size_(batch_size), workers_(workers) {
+      : memory_(memory),
+        batch_size_(batch_size),
+        workers_(workers),
+        // One slot more than what may be ahead: the caller holds one.
+        slots_(workers == 0 ? 1 : static_cast<std::size_t>(workers) * static_cast<std::size_t>(prefetch) + 1) {
     input_bytes_ = layout.input_bytes();
     target_bytes_ = layout.target_bytes();
     const long input_block = round_up(input_bytes_ * batch_size), target_block = round_up(target_bytes_ * batch_size);
-    // One slot more than what may be ahead: the caller holds one.
-    slots_.resize(workers == 0 ? 1 : static_cast<std::size_t>(workers) * static_cast<std::size_t>(prefetch) + 1);
     block_ =
         static_cast<std::byte*>(memory_.allocate(slots_.size() * static_cast<std::size_t>(input_block + target_block)));
     for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -129,7 +131,7 @@ class BatchQueue {
       cancelled_ = false;
     }
     try {
-      while (static_cast<int>(threads_.size()) < workers_) threads_.emplace_back([this] { work(); });
+      while (static_cast<int>(threads_.size()) < workers_) threads_.push_back(std::thread([this] { work(); }));
     } catch (...) {
       stop();
       throw;

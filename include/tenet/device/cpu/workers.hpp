@@ -12,6 +12,24 @@
 
 namespace tenet::cpu {
 
+/// A task without its type, to be called as task(index, worker) while it lives: its body is compiled once, and what
+/// runs it once for all tasks.
+class TaskReference {
+ public:
+  template <class Task>
+  TaskReference(Task&& task)
+      : function_([](void* context, int index, int worker) noexcept {
+          (*static_cast<std::remove_reference_t<Task>*>(context))(index, worker);
+        }),
+        context_(const_cast<void*>(static_cast<const void*>(&task))) {}
+
+  void operator()(int index, int worker) const noexcept { function_(context_, index, worker); }
+
+ private:
+  void (*function_)(void* context, int index, int worker) noexcept;
+  void* context_;
+};
+
 /// A pool of threads that runs numbered tasks; the calling thread takes part as worker 0.
 ///
 /// Threads spin for some microseconds between calls and then sleep. `for_each` allocates nothing and is to be called by
@@ -25,7 +43,7 @@ class Workers {
     size_ = threads > 0 ? threads : processors;
     spins_ = size_ <= processors ? 4000 : 0;  // spinning helps nobody when there are more threads than processors
     threads_.reserve(static_cast<std::size_t>(size_ - 1));
-    for (int worker = 1; worker < size_; ++worker) threads_.emplace_back([this, worker] { serve(worker); });
+    for (int worker = 1; worker < size_; ++worker) threads_.push_back(std::thread([this, worker] { serve(worker); }));
   }
 
   Workers(const Workers&) = delete;
@@ -45,15 +63,31 @@ class Workers {
 
   /// Calls task(index, worker) once for every index in [0, tasks), on any worker, in any order; returns when all are
   /// done. A call from inside a task runs inline, on that task's worker. Tasks must not throw.
-  template <class Task>
-  void for_each(int tasks, Task&& task) {
-    distribute(tasks, erased<Task>, address_of(task));
+  [[gnu::noinline]] void for_each(int tasks, const TaskReference& task) {
+    const Place outer = place_;
+    if (tasks <= 1 || size_ == 1 || outer.pool == this) return run_inline(tasks, task);
+    task_ = &task;
+    tasks_ = tasks;
+    running_.store(tasks, std::memory_order_relaxed);
+    waiting_.store(tasks, std::memory_order_release);  // publishes the two above to whoever claims a task
+    waiting_.notify_all();
+    place_ = {this, 0};
+    work(0);
+    place_ = outer;
+    for (int spin = 0; spin < spins_ && running_.load(std::memory_order_acquire) != 0; ++spin) pause();
+    for (int left = running_.load(std::memory_order_acquire); left != 0;
+         left = running_.load(std::memory_order_acquire)) {
+      running_.wait(left, std::memory_order_acquire);
+    }
   }
 
   /// Like `for_each`, in order on the calling thread: for work that is smaller than waking a thread.
-  template <class Task>
-  void run_inline(int tasks, Task&& task) {
-    run_in_order(tasks, erased<Task>, address_of(task));
+  [[gnu::noinline]] void run_inline(int tasks, const TaskReference& task) {
+    const Place outer = place_;
+    const int worker = outer.pool == this ? outer.worker : 0;
+    place_ = {this, worker};
+    for (int index = 0; index < tasks; ++index) task(index, worker);
+    place_ = outer;
   }
 
   /// Gives every worker at least `floats` floats of scratch memory; contents are lost when it grows.
@@ -90,17 +124,6 @@ class Workers {
  private:
   static constexpr int stop = -1;
 
-  /// A task without its type: its body is compiled once, and what runs it once for all tasks.
-  using Function = void (*)(void* context, int index, int worker) noexcept;
-  template <class Task>
-  static void erased(void* context, int index, int worker) noexcept {
-    (*static_cast<std::remove_reference_t<Task>*>(context))(index, worker);
-  }
-  template <class Task>
-  static void* address_of(Task& task) {
-    return const_cast<void*>(static_cast<const void*>(std::addressof(task)));
-  }
-
   struct Place {
     const Workers* pool;
     int worker;
@@ -111,41 +134,14 @@ class Workers {
     memory = take_floats(floats, used_whole);
   }
 
-  [[gnu::noinline]] void distribute(int tasks, Function function, void* context) {
-    const Place outer = place_;
-    if (tasks <= 1 || size_ == 1 || outer.pool == this) return run_in_order(tasks, function, context);
-    run_ = function;
-    context_ = context;
-    tasks_ = tasks;
-    running_.store(tasks, std::memory_order_relaxed);
-    waiting_.store(tasks, std::memory_order_release);  // publishes the three above to whoever claims a task
-    waiting_.notify_all();
-    place_ = {this, 0};
-    work(0);
-    place_ = outer;
-    for (int spin = 0; spin < spins_ && running_.load(std::memory_order_acquire) != 0; ++spin) pause();
-    for (int left = running_.load(std::memory_order_acquire); left != 0;
-         left = running_.load(std::memory_order_acquire)) {
-      running_.wait(left, std::memory_order_acquire);
-    }
-  }
-
-  [[gnu::noinline]] void run_in_order(int tasks, Function function, void* context) {
-    const Place outer = place_;
-    const int worker = outer.pool == this ? outer.worker : 0;
-    place_ = {this, worker};
-    for (int index = 0; index < tasks; ++index) function(context, index, worker);
-    place_ = outer;
-  }
-
   /// Claims and runs tasks until none is left. A successful claim keeps the call alive, because the caller waits for
-  /// the claimed task: only then are run_, context_ and tasks_ read.
+  /// the claimed task: only then are task_ and tasks_ read.
   void work(int worker) {
     int left = waiting_.load(std::memory_order_relaxed);
     while (left > 0) {
       if (!waiting_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed))
         continue;
-      run_(context_, tasks_ - left, worker);
+      (*task_)(tasks_ - left, worker);
       if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_all();
       left = waiting_.load(std::memory_order_relaxed);
     }
@@ -168,8 +164,7 @@ class Workers {
   inline static thread_local Place place_{nullptr, 0};  // which pool's task this thread runs, as which worker
 
   int size_ = 1, spins_ = 0;
-  Function run_ = nullptr;
-  void* context_ = nullptr;
+  const TaskReference* task_ = nullptr;
   int tasks_ = 0;
   alignas(64) std::atomic<int> waiting_{0};  // tasks that nobody has claimed, or `stop`
   alignas(64) std::atomic<int> running_{0};  // tasks that have not ended
@@ -188,8 +183,7 @@ inline constexpr double inline_elements = 1 << 15;
 
 /// Runs the tasks of a kernel: by all workers, or one after the other on this thread when waking them costs more than
 /// it saves. The tasks are the same either way.
-template <class Task>
-void run_tasks(Workers& workers, long tasks, bool small, Task&& task) {
+inline void run_tasks(Workers& workers, long tasks, bool small, const TaskReference& task) {
   if (small) {
     workers.run_inline(static_cast<int>(tasks), task);
   } else {
