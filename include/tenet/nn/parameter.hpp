@@ -10,6 +10,13 @@
 /// but the slot that the network's walk gave them; where the numbers lie is the memory plan's to say.
 namespace tenet {
 
+namespace detail {
+/// Uniform in ±bound; one loop for all bounds.
+[[gnu::noinline]] inline void fill_uniform(float* values, long size, Random& random, float bound) {
+  for (long i = 0; i < size; ++i) values[i] = random.uniform(-bound, bound);
+}
+}  // namespace detail
+
 /// All elements equal to numerator / denominator.
 template <int numerator, int denominator = 1>
 struct Constant {
@@ -23,8 +30,7 @@ struct Constant {
 template <int fan_in>
 struct KaimingUniform {
   static void fill(float* values, long size, Random& random) {
-    const float bound = 1.0f / std::sqrt(static_cast<float>(fan_in));
-    for (long i = 0; i < size; ++i) values[i] = random.uniform(-bound, bound);
+    detail::fill_uniform(values, size, random, 1.0f / std::sqrt(static_cast<float>(fan_in)));
   }
 };
 
@@ -32,8 +38,7 @@ struct KaimingUniform {
 template <int fan_in, int fan_out>
 struct XavierUniform {
   static void fill(float* values, long size, Random& random) {
-    const float bound = std::sqrt(6.0f / static_cast<float>(fan_in + fan_out));
-    for (long i = 0; i < size; ++i) values[i] = random.uniform(-bound, bound);
+    detail::fill_uniform(values, size, random, std::sqrt(6.0f / static_cast<float>(fan_in + fan_out)));
   }
 };
 
