@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <tenet/core/span.hpp>
 #include <tenet/data/data_loader.hpp>
 #include <tenet/train/fit_options.hpp>
@@ -13,8 +12,8 @@ namespace tenet::detail {
 
 /// Trains for some epochs: start(batch) starts a step with each batch of batches_of(epoch), of which there are
 /// `steps_of_epoch`, and finish() gives the result of the oldest one that is under way. There are `ahead` + 1 of them
-/// at most, and none behind an epoch. `factor` is that of the learning rate, which a schedule sets before each step.
-/// Ctrl-C ends it after the steps that are under way.
+/// at most, four in all, and none behind an epoch. `factor` is that of the learning rate, which a schedule sets before
+/// each step. Ctrl-C ends it after the steps that are under way.
 template <class Executor, class BatchesOf, class Start, class Finish>
 FitReport run_epochs(const FitOptions& options, long steps_of_epoch, Executor& executor, float& factor, int ahead,
                      BatchesOf batches_of, Start start, Finish finish) {
@@ -26,14 +25,15 @@ FitReport run_epochs(const FitOptions& options, long steps_of_epoch, Executor& e
   } reset{factor};
   Progress progress(options.progress, options.epochs, steps_of_epoch);
   RepeatedSpan waiting(executor, {.name = "a batch", .kind = SpanKind::wait});
-  std::deque<int> sizes;  // of the steps under way
+  constexpr long most = 4;
+  int sizes[most];  // of the steps under way, by their numbers
   long started = 0, finished = 0;
   for (int epoch = 0; epoch < options.epochs && !report.interrupted; ++epoch) {
     const auto begin = std::chrono::steady_clock::now();
     EpochReport done{epoch + 1, 0, 0, 0, 0};
-    const auto finish_until = [&](std::size_t under_way) {
-      for (; sizes.size() > under_way; sizes.pop_front()) {
-        const int size = sizes.front();
+    const auto finish_until = [&](long under_way) {
+      while (started - finished > under_way) {
+        const int size = sizes[finished % most];
         const StepResult result = finish();
         done.loss += result.loss * size;
         done.accuracy += result.accuracy * size;
@@ -48,9 +48,8 @@ FitReport run_epochs(const FitOptions& options, long steps_of_epoch, Executor& e
       waiting.end();
       factor = options.schedule ? options.schedule({started, options.epochs * steps_of_epoch, epoch}) : 1.0f;
       start(batch);
-      ++started;
-      sizes.push_back(batch.size);
-      finish_until(static_cast<std::size_t>(ahead));
+      sizes[started++ % most] = batch.size;
+      finish_until(ahead);
       if (InterruptGuard::requested()) {
         report.interrupted = true;
         break;

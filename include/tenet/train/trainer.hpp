@@ -1,6 +1,6 @@
 #pragma once
 
-#include <deque>
+#include <array>
 #include <memory>
 #include <tenet/data/data_loader.hpp>
 #include <tenet/train/batch_checks.hpp>
@@ -163,14 +163,14 @@ struct TrainerOf {
     auto& executor = state().devices.executor();
     if constexpr (runs_ahead) {
       // The host starts a step while the GPU runs the one before; who is called after each step sees it ended.
-      std::deque<long> runs;
+      std::array<long, 2> runs{};
+      long started = 0, finished = 0;
       return detail::run_epochs(
           options, loader.size(), executor, state_->factor, options.on_step ? 0 : 1, batches,
-          [&](const Batch& batch) { runs.push_back(step_ahead(loader, batch)); },
+          [&](const Batch& batch) { runs[started++ % 2] = step_ahead(loader, batch); },
           [&] {
             auto& execution = *static_cast<ExecutionOf<Training>*>(state_->training.get());
-            const long run = std::exchange(runs.front(), 0);
-            runs.pop_front();
+            const long run = runs[finished++ % 2];
             return result_of([&](int k) { return execution.ahead_result(run, k); });
           });
     } else {
