@@ -23,22 +23,23 @@ struct QueueLimits {
 ///
 /// What a task throws comes out of the next `synchronize`; the tasks behind it are skipped. One thread at a time may
 /// submit and synchronize.
-class DeviceQueue {
+///
+/// A template, so that only programs which queue compile it.
+template <class Task = std::function<void()>>
+class QueueOf {
  public:
-  using Task = std::function<void()>;
-
   /// `first` runs before all tasks, on the queue's thread: to bind it to processors, say. It must not throw.
-  explicit DeviceQueue(QueueLimits limits = {}, Task first = {})
+  explicit QueueOf(QueueLimits limits = {}, Task first = {})
       : limits_(limits), slots_(std::bit_ceil(static_cast<unsigned>(limits.tasks))), thread_([this, first] {
           if (first) first();
           serve();
         }) {}
 
-  DeviceQueue(const DeviceQueue&) = delete;
-  DeviceQueue& operator=(const DeviceQueue&) = delete;
+  QueueOf(const QueueOf&) = delete;
+  QueueOf& operator=(const QueueOf&) = delete;
 
   /// Runs what is still to run.
-  ~DeviceQueue() {
+  ~QueueOf() {
     submit({});
     thread_.join();
   }
@@ -132,5 +133,6 @@ class DeviceQueue {
   std::atomic<long> bytes_{0};
   std::thread thread_;
 };
+using DeviceQueue = QueueOf<>;
 
 }  // namespace tenet
