@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <tenet/core/error.hpp>
@@ -7,7 +9,6 @@
 #include <tenet/data/dataset.hpp>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 /// What a trainer checks of batches and data sets before it works with them.
 namespace tenet::detail {
@@ -46,24 +47,31 @@ void check_targets(const TargetRange& found) {
     check_labels(found, Output::info.extents[Output::rank - 1]);
 }
 
+/// One number, or tensor, of each sample: what it is of, and its extents.
+struct SamplePart {
+  DataKind kind;
+  const int* extents;
+  std::size_t rank;
+
+  bool operator==(const SamplePart& other) const {
+    return kind == other.kind && rank == other.rank && std::equal(extents, extents + rank, other.extents);
+  }
+  std::string text() const {
+    std::string result = name_of(kind);
+    for (std::size_t i = 0; i < rank; ++i) result.append(" x ").append(std::to_string(extents[i]));
+    return result;
+  }
+};
+[[gnu::noinline]] inline void check_part(const char* what, const TensorInfo& info, const SamplePart& found) {
+  const SamplePart expected{info.dtype == DType::float32 ? DataKind::float32 : DataKind::int32, info.extents,
+                            static_cast<std::size_t>(info.rank)};
+  if (!(found == expected))
+    fail("Trainer", {"the data set's ", what, " do not fit the network"}, expected.text(), found.text());
+}
 /// A data set's samples must be a network's inputs and targets.
-[[gnu::noinline]] inline void check_layout(const SampleLayout& layout, const TensorInfo& input,
-                                           const TensorInfo& target) {
-  const auto compare = [](const char* what, const TensorInfo& expected, DataKind kind,
-                          const std::vector<int>& extents) {
-    const std::vector<int> wanted(expected.extents, expected.extents + expected.rank);
-    const DataKind wanted_kind = expected.dtype == DType::float32 ? DataKind::float32 : DataKind::int32;
-    const auto text = [](DataKind k, const std::vector<int>& e) {
-      std::string result = name_of(k);
-      for (const int extent : e) result += " x " + std::to_string(extent);
-      return result;
-    };
-    if (kind != wanted_kind || extents != wanted)
-      fail("Trainer", std::string("the data set's ") + what + " do not fit the network", text(wanted_kind, wanted),
-           text(kind, extents));
-  };
-  compare("inputs", input, layout.input_kind, layout.input_extents);
-  compare("targets", target, layout.target_kind, layout.target_extents);
+inline void check_layout(const SampleLayout& layout, const TensorInfo& input, const TensorInfo& target) {
+  check_part("inputs", input, {layout.input_kind, layout.input_extents.data(), layout.input_extents.size()});
+  check_part("targets", target, {layout.target_kind, layout.target_extents.data(), layout.target_extents.size()});
 }
 
 /// The element types of inputs and targets; void where they are not known before the run.
