@@ -1,5 +1,6 @@
 // ResNet-18 in bf16 on Fashion-MNIST, until its test accuracy is what is asked for: seconds from the request on, the
 // reading of the data set and the start of the GPU included; and the accuracy that was reached.
+#include <chrono>
 #include <tenet/data/resident.hpp>
 
 #include "../../examples/common/images.hpp"

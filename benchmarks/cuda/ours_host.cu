@@ -1,5 +1,7 @@
 // What a training step costs the host: from its call until all is started, with another learning rate and other samples
 // each time; these lie on the GPU. Waiting for the GPU is not counted.
+#include <chrono>
+
 #include "../../examples/models/lenet.hpp"
 #include "gpu.hpp"
 

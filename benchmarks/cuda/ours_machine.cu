@@ -1,5 +1,6 @@
 // What this GPU can do at most, served as cases: products of large matrices (bf16 and tf32; FLOP of one call) and
 // copying (bytes read and written by one call).
+#include <chrono>
 #include <map>
 
 #include "gpu.hpp"

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
+#include <tenet/core/wait_until.hpp>
 
 #include "../support/message.hpp"
 

@@ -1,6 +1,7 @@
 #include "tenet/train/pending_step.hpp"
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <thread>
 
 #include "../support/message.hpp"

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <tenet/core/wait_until.hpp>
 #include <thread>
 
 #include "../support/message.hpp"

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <tenet/comm/transport.hpp>
-#include <tenet/core/wait.hpp>
+#include <tenet/core/wait_until.hpp>
 
 namespace tenet {
 

@@ -13,7 +13,7 @@
 #include <deque>
 #include <tenet/comm/time_limit.hpp>
 #include <tenet/comm/transport.hpp>
-#include <tenet/core/wait.hpp>
+#include <tenet/core/wait_until.hpp>
 #include <vector>
 
 /// Ranks under mpirun. The component tenet::mpi: it needs Boost.MPI and what that needs.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/timeline.hpp>
 #include <utility>

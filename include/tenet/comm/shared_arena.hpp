@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <tenet/core/error.hpp>
-#include <tenet/core/wait.hpp>
+#include <tenet/core/wait_until.hpp>
 
 /// Memory that several processes of one machine have in common. POSIX only.
 namespace tenet {

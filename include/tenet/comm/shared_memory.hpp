@@ -5,6 +5,7 @@
 #include <tenet/comm/shared_arena.hpp>
 #include <tenet/comm/time_limit.hpp>
 #include <tenet/comm/transport.hpp>
+#include <tenet/core/wait_until.hpp>
 #include <vector>
 
 /// Ranks that are processes of one machine and exchange numbers through memory that they share.

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/buffer.hpp>
-#include <tenet/core/wait.hpp>
+#include <tenet/core/wait_until.hpp>
 #include <vector>
 
 namespace tenet {

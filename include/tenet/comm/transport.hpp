@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <concepts>
 #include <cstdio>
 #include <string>
@@ -58,7 +57,7 @@ concept Transport = requires(T& transport, const float* data, float* to, void (*
   { transport.rank() } -> std::same_as<int>;
   { transport.size() } -> std::same_as<int>;
   { transport.link() } -> std::same_as<LinkCost>;
-  { transport.limit() } -> std::same_as<std::chrono::nanoseconds>;
+  { transport.limit().count() } -> std::convertible_to<long>;
   transport.send(0, data, 0L, MessageLabel{});
   transport.receive(0, 0L, MessageLabel{}, use);
   transport.receive_into(0, to, 0L, MessageLabel{});

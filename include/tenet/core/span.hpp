@@ -1,6 +1,7 @@
 #pragma once
 
-#include <chrono>
+#include <time.h>
+
 #include <cstdint>
 #include <type_traits>
 
@@ -22,8 +23,9 @@ enum class SpanKind : unsigned char {
 /// Nanoseconds of the machine's steady clock. It is one clock for all processes of a machine, so that what they record
 /// can be laid side by side; those of two machines have nothing to do with each other.
 inline std::int64_t timeline_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);  // what std::chrono asks, whose header costs 0.1 s
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
 /// Something that took time. Names are not copied: they are literals.

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <tenet/core/processors.hpp>
-#include <thread>
 
 /// Waiting for another thread.
 namespace tenet {
@@ -22,25 +20,5 @@ inline void pause() {
 inline constexpr int usual_spins = 4000;
 /// The same where so many threads wait for each other: with fewer processors, looking keeps them from one that works.
 inline int spins_between(int threads) { return threads <= available_processors() ? usual_spins : 100; }
-
-/// Waits until ready() holds: at first awake, then asleep for moments. False where it does not within `limit`.
-template <class Ready>
-bool wait_until(Ready ready, std::chrono::nanoseconds limit, int spins = usual_spins) {
-  for (int spin = 0; spin < spins; ++spin) {
-    if (ready()) return true;
-    pause();
-  }
-  const auto begin = std::chrono::steady_clock::now();
-  auto moment = std::chrono::microseconds(0);  // the first times only another thread is let through
-  while (!ready()) {
-    if (std::chrono::steady_clock::now() - begin > limit) return ready();
-    if (moment.count() == 0)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(moment);
-    if (moment < std::chrono::microseconds(200)) moment += std::chrono::microseconds(1);
-  }
-  return true;
-}
 
 }  // namespace tenet

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/core/wait_until.hpp>
 #include <tenet/parallel/gradient_exchange.hpp>
 #include <tenet/parallel/replica_passes.hpp>
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <tenet/comm/collectives.hpp>
+#include <tenet/core/wait_until.hpp>
 #include <tenet/ops/mistake.hpp>
 #include <tenet/parallel/device_turns.hpp>
 #include <tenet/parallel/replicas.hpp>

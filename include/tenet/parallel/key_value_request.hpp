@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 #include <tenet/comm/collectives.hpp>
-#include <tenet/core/wait.hpp>
+#include <tenet/core/wait_until.hpp>
 #include <vector>
 
 /// What a rank asks a key-value store for.

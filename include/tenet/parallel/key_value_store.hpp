@@ -1,8 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <tenet/core/timeline.hpp>
+#include <tenet/core/wait_until.hpp>
 #include <tenet/parallel/key_value_shards.hpp>
 #include <thread>
 

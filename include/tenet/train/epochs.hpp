@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <tenet/core/span.hpp>
 #include <tenet/data/data_loader.hpp>
 #include <tenet/train/fit_options.hpp>
@@ -29,7 +28,7 @@ FitReport run_epochs(const FitOptions& options, long steps_of_epoch, Executor& e
   int sizes[most];  // of the steps under way, by their numbers
   long started = 0, finished = 0;
   for (int epoch = 0; epoch < options.epochs && !report.interrupted; ++epoch) {
-    const auto begin = std::chrono::steady_clock::now();
+    const std::int64_t begin = timeline_now();
     EpochReport done{epoch + 1, 0, 0, 0, 0};
     const auto finish_until = [&](long under_way) {
       while (started - finished > under_way) {
@@ -59,7 +58,7 @@ FitReport run_epochs(const FitOptions& options, long steps_of_epoch, Executor& e
     finish_until(0);
     done.loss /= static_cast<double>(done.samples);
     done.accuracy /= static_cast<double>(done.samples);
-    done.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    done.seconds = 1e-9 * static_cast<double>(timeline_now() - begin);
     report.epochs.push_back(done);
     if (!report.interrupted) progress.finish_epoch();
     if (options.on_epoch) options.on_epoch(done);
