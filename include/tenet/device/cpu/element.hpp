@@ -28,11 +28,15 @@ inline int rest_of(long left) {
   return static_cast<int>(left);
 }
 
-/// The element of an input that element i of the region reads.
-inline long element_of(const ElementArguments::Input& input, long i) {
-  if (input.count == 0) return i;
+/// The element of an input that element i of the region reads, where that is another. Not inlined: a region asks for it
+/// once a block, at each of its inputs, which would be a quarter of its code.
+[[gnu::noinline]] inline long element_elsewhere(const ElementArguments::Input& input, long i) {
   const long at = input.inner == 1 ? i : quotient(i, input.inner);
   return at < input.count ? at : at - quotient(at, input.count) * input.count;
+}
+/// The element of an input that element i of the region reads.
+inline long element_of(const ElementArguments::Input& input, long i) {
+  return input.count == 0 ? i : element_elsewhere(input, i);
 }
 
 // What follows is unrolled by folds, so that all values of a region stay in registers.
@@ -223,6 +227,7 @@ void element_range(const ElementArguments& arguments, long first, long last, lon
     }
   long found = -1;                                  // the block whose inputs are found
   Vector sum = zero_lanes(), other = zero_lanes();  // two of them, as an addition takes four cycles
+  if constexpr (role == Role::store) repeat = 1;    // as for all who store; so the compiler need not ask
   for (long r = 0; r < repeat; ++r) {
     const long end = last + r * stride;
     long i = first + r * stride, begin = whole_blocks_apart ? first_block + r * stride : begin_of_block(i);
