@@ -65,7 +65,8 @@ namespace detail {
   try {
     throw;
   } catch (const std::exception& error) {
-    const std::string message = where + error.what();
+    std::string message = where;
+    message.append(error.what());
     const auto again = [&]<class E>(const E*) {
       if (typeid(error) == typeid(E)) throw E(message);  // the exact type: a derived one would lose what it carries
     };
@@ -221,8 +222,10 @@ class BatchQueue {
         try {
           read(sample, epoch_, slot.input + i * input_bytes_, slot.target + i * target_bytes_);
         } catch (...) {
-          rethrow_with("DataLoader: sample " + std::to_string(sample) + " (batch " + std::to_string(batch) +
-                       " of epoch " + std::to_string(epoch_) + "): ");
+          std::string where;
+          Message("DataLoader: sample ", sample, " (batch ").append_to(where);
+          Message(batch, " of epoch ", epoch_).append_to(where);
+          rethrow_with(where.append("): "));
         }
       } catch (...) {
         slot.error = std::current_exception();

@@ -58,7 +58,7 @@ struct SamplePart {
   }
   std::string text() const {
     std::string result = name_of(kind);
-    for (std::size_t i = 0; i < rank; ++i) result.append(" x ").append(std::to_string(extents[i]));
+    for (std::size_t i = 0; i < rank; ++i) Message(" x ", extents[i]).append_to(result);
     return result;
   }
 };

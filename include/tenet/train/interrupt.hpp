@@ -30,7 +30,7 @@ class InterruptGuard {
     if (known && previous_.sa_handler == SIG_IGN) return;
     if (!known || sigaction(SIGINT, &action, nullptr) != 0) {
       --depth_;
-      throw Error(std::string("InterruptGuard: cannot handle SIGINT: ") + std::strerror(errno));
+      throw Error(std::string("InterruptGuard: cannot handle SIGINT: ").append(std::strerror(errno)));
     }
   }
   InterruptGuard(const InterruptGuard&) = delete;
