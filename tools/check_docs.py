@@ -63,6 +63,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", nargs="+", type=pathlib.Path)
     parser.add_argument("--compiler", default="c++")
+    parser.add_argument("--prelude", help="a file that includes only <tenet/tenet.hpp>, and may be precompiled")
     options = parser.parse_args()
     failed = False
     for page in options.pages:
@@ -74,9 +75,11 @@ def main() -> int:
             failed = True
         if not has_code(page):
             continue
-        command = [options.compiler, "-std=c++20", "-fsyntax-only", "-Wno-return-type", "-I", str(ROOT / "include"), "-I",
-                   str(ROOT / "examples"), "-x", "c++", "-"]
-        failed = subprocess.run(command, input=source(page), text=True).returncode != 0 or failed
+        code = source(page)
+        prelude = ["-include", options.prelude] if options.prelude and "#include <tenet/tenet.hpp>" in code else []
+        command = [options.compiler, "-std=c++20", "-fsyntax-only", "-Wno-return-type", *prelude, "-I", str(ROOT / "include"),
+                   "-I", str(ROOT / "examples"), "-x", "c++", "-"]
+        failed = subprocess.run(command, input=code, text=True).returncode != 0 or failed
     return 1 if failed else 0
 
 
