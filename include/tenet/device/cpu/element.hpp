@@ -227,7 +227,6 @@ void element_range(const ElementArguments& arguments, long first, long last, lon
     }
   long found = -1;                                  // the block whose inputs are found
   Vector sum = zero_lanes(), other = zero_lanes();  // two of them, as an addition takes four cycles
-  if constexpr (role == Role::store) repeat = 1;    // as for all who store; so the compiler need not ask
   for (long r = 0; r < repeat; ++r) {
     const long end = last + r * stride;
     long i = first + r * stride, begin = whole_blocks_apart ? first_block + r * stride : begin_of_block(i);
