@@ -42,8 +42,8 @@ inline constexpr Conv2dGeometry by_winograd[] = {
     {64, 14, 13, 16, 3, 3, 1, 2}, {3, 12, 5, 1, 3, 3, 1, 0},    {60, 13, 9, 128, 3, 3, 1, 1},
 };
 
-/// The reference's sums over the largest shapes and batches take longer than all others together: each shape is run with
-/// a few samples, and each batch with other shapes.
+/// The reference's sums over the largest shapes and batches take longer than all others together: each shape is run
+/// with a few samples, and each batch with other shapes.
 inline constexpr long most_products = 150'000'000;
 
 /// Calls run(g, batch) for all shapes and batches; a failure names both.
