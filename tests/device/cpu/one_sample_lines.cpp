@@ -24,11 +24,11 @@ void check_lines() {
 }  // namespace
 
 TEST_CASE("the convolution of one sample along the lines agrees with the reference", "[cpu][one_sample_lines]") {
-  check_lines<{6, 14, 14, 16, 5, 5, 1, 0}>();
-  check_lines<{5, 9, 7, 13, 5, 5, 1, 2}>();    // channels that do not fill a vector, a last tile of three
-  check_lines<{4, 13, 28, 30, 3, 3, 1, 1}>();  // two vectors of channels, several groups of tiles
-  check_lines<{3, 6, 19, 5, 3, 3, 1, 2}>();    // a group of tiles that is not full
-  check_lines<{7, 2, 3, 9, 5, 5, 1, 4}>();     // smaller than the kernel
+  check_lines<Conv2dGeometry{6, 14, 14, 16, 5, 5, 1, 0}>();
+  check_lines<Conv2dGeometry{5, 9, 7, 13, 5, 5, 1, 2}>();    // channels that do not fill a vector, a last tile of three
+  check_lines<Conv2dGeometry{4, 13, 28, 30, 3, 3, 1, 1}>();  // two vectors of channels, several groups of tiles
+  check_lines<Conv2dGeometry{3, 6, 19, 5, 3, 3, 1, 2}>();    // a group of tiles that is not full
+  check_lines<Conv2dGeometry{7, 2, 3, 9, 5, 5, 1, 4}>();     // smaller than the kernel
 }
 
 TEST_CASE("one sample goes along the lines where that multiplies least", "[cpu][one_sample_lines]") {
