@@ -27,7 +27,8 @@ def compile_file(options: argparse.Namespace, extra: list[str]) -> tuple[int, li
     with tempfile.TemporaryDirectory() as scratch:
         output = ["-o", f"{scratch}/object"] if options.compiler == "nvcc" else []
         includes = ["-I", options.include, *(["-isystem", options.system_include] if options.system_include else [])]
-        prelude = ["-include", options.prelude] if options.prelude else []
+        included = options.prelude and "#include <tenet/tenet.hpp>" in options.file.read_text()
+        prelude = ["-include", options.prelude] if included else []
         command = [options.command, *ARGUMENTS[options.compiler], *prelude, *includes, *extra, str(options.file), *output]
         result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     return result.returncode, result.stdout.splitlines()
@@ -40,7 +41,7 @@ def main() -> int:
     parser.add_argument("--command", required=True, help="the compiler's program")
     parser.add_argument("--include", required=True)
     parser.add_argument("--system-include")
-    parser.add_argument("--prelude", help="a header that is compiled before the file, and may be precompiled")
+    parser.add_argument("--prelude", help="a file that includes only <tenet/tenet.hpp>, and may be precompiled")
     options = parser.parse_args()
 
     if options.command.endswith("NOTFOUND"):

@@ -1,8 +1,10 @@
 #include "tenet/comm/transport.hpp"
 
 #include <catch2/catch.hpp>
+#include <chrono>
 
 #include "../support/message.hpp"
+#include "tenet/comm/thread_transport.hpp"
 
 using namespace tenet;
 
@@ -13,6 +15,14 @@ struct Mute {
   int size() const { return 1; }
 };
 static_assert(!Transport<Mute>);
+
+/// All that a transport has, but its limit is given in T.
+template <class T>
+struct Limited : ThreadTransport {
+  T limit() const { return T(1); }
+};
+static_assert(Transport<Limited<std::chrono::nanoseconds>>);
+static_assert(!Transport<Limited<std::chrono::seconds>> && !Transport<Limited<double>>);
 
 }  // namespace
 

@@ -38,6 +38,7 @@ struct Net {
 static_assert(Cost{3, 5}.at(4) == 17);
 static_assert(std::is_same_v<decltype(gradients(no_gradient, [] { return 1; }).of<0>()), const NoGradient&>);
 static_assert(gradients(no_gradient, [] { return 1; }).of<1>()() == 1);
+static_assert(decltype(gradients(no_gradient, [] { return 1; }))::count == 2);
 static_assert(traced::count<[](auto x) { return cube(x) + cube(x); }> == 2);
 }  // namespace
 

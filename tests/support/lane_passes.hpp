@@ -66,21 +66,22 @@ void check_pass(const Pass& pass, bool gradient, int batch, double tolerance) {
   CHECK(convolutions::relative_error(batch * size, expected, relaid) <= tolerance);
 }
 
-/// No bit of a group's result depends on how many pieces it is cut into, and they cover it.
+/// No bit of a group's result depends on how many bands it is cut into, and they cover it.
 template <class Pass>
-void check_pieces(const Pass& pass) {
+void check_bands(const Pass& pass) {
   const auto weight = random_floats(pass.g.weight_size(), 2), source = random_floats(16 * pass.source_size(), 1);
   std::vector<float> packed(static_cast<std::size_t>(pass.packed_size())),
       own(static_cast<std::size_t>(pass.own_size()));
   pass.pack(weight.data(), packed.data());
-  auto run = [&](long pieces) {
+  auto run = [&](long bands) {
     std::vector<float> result(static_cast<std::size_t>(16 * pass.result_size()), 5);
-    for (long i = 0; i < pieces; ++i)
-      pass.run(packed.data(), source.data(), result.data(), pass.piece(i, pieces), own.data());
+    for (long i = 0; i < bands; ++i)
+      pass.run(packed.data(), source.data(), result.data(), tenet::cpu::detail::lane_band(pass.height(), i, bands),
+               own.data());
     return result;
   };
   const auto whole = run(1);
-  for (const long pieces : {2, 3, pass.height()}) CHECK(run(pieces) == whole);
+  for (const long bands : {2, 3, pass.height()}) CHECK(run(bands) == whole);
 }
 
 /// The pass agrees with the reference, whatever lanes beyond the batch hold, within the tolerance of sums over a batch.

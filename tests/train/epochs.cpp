@@ -105,3 +105,12 @@ TEST_CASE("Ctrl-C ends the loop after the steps under way", "[train][epochs]") {
     CHECK(report.epochs.size() == 1);
   }
 }
+
+TEST_CASE("more steps ahead than there is room for are refused", "[train][epochs]") {
+  float factor = 1;
+  NoRow executor;
+  CHECK_THROWS_WITH(detail::run_epochs(
+                        {.progress = nullptr}, 3, executor, factor, 4, [](long) { return batches(); },
+                        [](const Batch&) {}, [] { return StepResult{}; }),
+                    Catch::Contains("at most 3, found 4"));
+}

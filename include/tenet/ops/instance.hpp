@@ -107,6 +107,9 @@ struct Instance {
       const auto functions =
           Op::gradient(Symbol<Within, Result>{&within, result}, Symbol<Within, Result>{&within, adjoint[result]},
                        Symbol<Within, Operands>{&within, operands[I]}...);
+      static_assert(
+          std::decay_t<decltype(functions)>::count == operand_count,
+          "gradient(result, upstream, operands...): give gradients() one lambda for each operand, or no_gradient");
       (add_gradient<Operands>(within, functions.template of<I>(), wanted[I], adjoint[operands[I]]), ...);
     }(std::make_integer_sequence<int, operand_count>{});
   }

@@ -146,9 +146,11 @@ inline constexpr bool lends_workspace = requires(typename Device::Executor& exec
 struct NoGradient {};
 inline constexpr NoGradient no_gradient{};
 
-/// What `gradients` holds: a tuple that costs the compiler next to nothing.
-template <class First, class Second = NoGradient, class Third = NoGradient, class Fourth = NoGradient>
+/// What `gradients` holds, `Count` functions: a tuple that costs the compiler next to nothing.
+template <int Count, class First, class Second = NoGradient, class Third = NoGradient, class Fourth = NoGradient>
 struct Gradients {
+  static constexpr int count = Count;
+
   First first;
   Second second{};
   Third third{};
@@ -170,7 +172,7 @@ struct Gradients {
 /// The gradients of an operation's operands, one lambda each.
 template <class... Functions>
 constexpr auto gradients(Functions... functions) {
-  return Gradients<Functions...>{functions...};
+  return Gradients<sizeof...(Functions), Functions...>{functions...};
 }
 
 /// What is known of an operation on operands of given types; one constant a distinct combination.

@@ -24,7 +24,8 @@ FitReport run_epochs(const FitOptions& options, long steps_of_epoch, Executor& e
   } reset{factor};
   Progress progress(options.progress, options.epochs, steps_of_epoch);
   RepeatedSpan waiting(executor, {.name = "a batch", .kind = SpanKind::wait});
-  constexpr long most = 4;
+  constexpr int most = 4;
+  if (ahead >= most) fail("run_epochs", "steps ahead", "at most 3", ahead);
   int sizes[most];  // of the steps under way, by their numbers
   long started = 0, finished = 0;
   for (int epoch = 0; epoch < options.epochs && !report.interrupted; ++epoch) {

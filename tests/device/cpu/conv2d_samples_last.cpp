@@ -17,10 +17,10 @@ TEST_CASE("gradients by the input with samples in the lanes agree with the refer
   });
 }
 
-TEST_CASE("convolutions with samples in the lanes give the same bits in any pieces", "[cpu][conv2d_samples_last]") {
+TEST_CASE("convolutions with samples in the lanes give the same bits in any bands", "[cpu][conv2d_samples_last]") {
   for (const bool gradient : {false, true}) {
-    lane_passes::check_pieces(LanePass{{6, 14, 14, 16, 5, 5, 1, 0}, gradient});
-    lane_passes::check_pieces(LanePass{{4, 13, 11, 9, 3, 3, 2, 1}, gradient});
+    lane_passes::check_bands(LanePass{{6, 14, 14, 16, 5, 5, 1, 0}, gradient});
+    lane_passes::check_bands(LanePass{{4, 13, 11, 9, 3, 3, 2, 1}, gradient});
   }
 }
 

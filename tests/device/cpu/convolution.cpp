@@ -22,6 +22,16 @@ using tenet::cpu::DirectWorkers;
 static_assert(convolution_kernel<DirectWorkers>({64, 28, 28, 64, 3, 3, 1, 1}) == ConvolutionKernel::patches);
 static_assert(convolution_kernel<DirectWorkers>({6, 14, 14, 16, 5, 5, 1, 0}) == ConvolutionKernel::few_channels);
 
+// Few channels go along the lines by Winograd's algorithm where that pays, but for direct workers.
+constexpr Conv2dGeometry second_of_lenet{6, 14, 14, 16, 5, 5, 1, 0}, first_of_lenet{1, 28, 28, 6, 5, 5, 1, 2};
+template <class Executor, Conv2dGeometry g>
+constexpr bool direct_passes =
+    std::is_same_v<decltype(tenet::cpu::lane_pass<Executor, g, false>()), tenet::cpu::detail::LanePass> &&
+    std::is_same_v<decltype(tenet::cpu::lane_pass<Executor, g, true>()), tenet::cpu::detail::LanePass> &&
+    std::is_same_v<decltype(tenet::cpu::lane_weight_pass<Executor, g>()), tenet::cpu::detail::LaneWeightPass>;
+static_assert(direct_passes<DirectWorkers, second_of_lenet> && direct_passes<tenet::cpu::Workers, first_of_lenet>);
+static_assert(direct_passes<tenet::cpu::Workers, second_of_lenet> == (tenet::vector_width != tenet::sample_lanes));
+
 using tenet::cpu::batch_pays;
 constexpr Conv2dGeometry small{512, 4, 4, 512, 3, 3, 1, 1};
 static_assert(!batch_pays(small, 1) && batch_pays(small, 2));

@@ -28,11 +28,11 @@ TEST_CASE("convolutions along the lines agree with the reference", "[cpu][winogr
   });
 }
 
-TEST_CASE("convolutions along the lines give the same bits in any pieces", "[cpu][winograd_samples_last]") {
+TEST_CASE("convolutions along the lines give the same bits in any bands", "[cpu][winograd_samples_last]") {
   for (const Conv2dGeometry& g : lane_passes::by_lines) {
     CAPTURE(g.channels, g.height, g.width, g.kernel_height, g.padding);
-    with_pass<false>(g, [](auto pass) { lane_passes::check_pieces(pass); });
-    with_pass<true>(g, [](auto pass) { lane_passes::check_pieces(pass); });
+    with_pass<false>(g, [](auto pass) { lane_passes::check_bands(pass); });
+    with_pass<true>(g, [](auto pass) { lane_passes::check_bands(pass); });
   }
 }
 

@@ -134,8 +134,6 @@ struct LanePass {
   }
 
   constexpr long own_size() const { return 0; }
-  constexpr long pieces(long) const { return lane_bands(*this, 1); }
-  constexpr LanePiece piece(long index, long count) const { return lane_band(*this, index, count, 1); }
 
   /// The correlation for the result's rows a + i * stride and columns b + j * stride (forward: for all).
   [[gnu::noinline]] constexpr LaneCorrelation part(int a, int b) const {
@@ -203,9 +201,9 @@ struct LanePass {
   void pack(const float* weight, float* packed) const {
     for_each_part(packed, [&](const LaneCorrelation& c, float* to, int, int) { c.pack(weight, to); });
   }
-  void run(float* packed, const float* source, float* result, const LanePiece& piece, float*) const {
+  void run(float* packed, const float* source, float* result, Span lines, float*) const {
     const int s = gradient ? g.stride : 1;
-    const long y0 = piece.y0, y1 = piece.y1;
+    const long y0 = lines.first, y1 = lines.last;
     for_each_part(packed, [&](const LaneCorrelation& c, const float* from, int a, int b) {
       c.run(from, source, result + (long{1} * a * width() + b) * sample_lanes, y0 > a ? blocks_of(y0 - a, s) : 0,
             y1 > a ? blocks_of(y1 - a, s) : 0);

@@ -4,11 +4,12 @@
 #include "tenet/core/layout.hpp"
 #include "tenet/device/cpu/product.hpp"
 #include "tenet/device/cpu/samples_last.hpp"
+#include "tenet/device/cpu/spans.hpp"
 #include "tenet/device/cpu/workers.hpp"
 #include "tenet/device/epilogue.hpp"
 
 /// How a pass of a convolution, forward or its gradient by the input, goes over a batch whose samples lie in the vector
-/// lanes: by groups of samples, and by pieces of a group's result.
+/// lanes: by groups of samples, and by bands of a group's lines.
 ///
 /// A pass is a type with
 ///   g                                     the convolution
@@ -16,28 +17,19 @@
 ///   source_size(), result_size()          elements of a sample
 ///   packed_size(), pack(weight, packed)   floats of the weights as the kernel wants them, and how they become such
 ///   own_size()                            floats that each worker needs besides
-///   pieces(groups)                        into how many pieces to cut the result of each of `groups` groups; no bit
-///                                         of a result depends on it
-///   piece(index, count)                   one of them
-///   run(packed, source, result, piece, own)   computes it, for one group
+///   run(packed, source, result, lines, own)   computes some lines of a group's result, all channels of them; no bit
+///                                         depends on which lines are computed together
 namespace tenet::cpu::detail {
 
-/// A piece of a group's result: some channels of some lines.
-struct LanePiece {
-  long first_row, last_row, y0, y1;
-};
-
-/// The piece `index` of `count` with all channels and some lines, a multiple of `unit` but for the last.
-template <class Pass>
-constexpr LanePiece lane_band(const Pass& pass, long index, long count, long unit) {
-  const long units = blocks_of(pass.height(), unit);
-  return {0, pass.rows(), units * index / count * unit, smaller(units * (index + 1) / count * unit, pass.height())};
+/// Band `index` of `count` bands of lines.
+constexpr Span lane_band(long height, long index, long count) {
+  return {height * index / count, height * (index + 1) / count};
 }
-/// Into how many of them a result is to be cut, so that each stays in the first-level cache for the epilogue.
+/// Into how many of them a group's result is cut, so that each stays in the first-level cache for the epilogue.
 template <class Pass>
-constexpr long lane_bands(const Pass& pass, long unit) {
-  const long most = 10000 / (long{sample_lanes} * pass.width() * pass.rows() + 1), lines = most > 4 ? most : 4;
-  return blocks_of(pass.height(), round_up(lines, unit));
+constexpr long lane_bands(const Pass& pass) {
+  const long most = 10000 / (long{sample_lanes} * pass.width() * pass.rows() + 1);
+  return blocks_of(pass.height(), most > 4 ? most : 4);
 }
 
 template <class Pass>
@@ -56,27 +48,27 @@ template <bool standard, class Pass>
   const long plane = long{sample_lanes} * pass.height() * pass.width(), line = long{sample_lanes} * pass.width();
   float* const packed = workers.scratch(0);
   pass.pack(weight, packed);
-  const long groups = sample_groups(batch), pieces = standard ? 1 : pass.pieces(groups);
+  const long groups = sample_groups(batch), bands = standard ? 1 : lane_bands(pass);
   auto task = [&](int index, int worker) {
-    const long sample = index / pieces * sample_lanes;
-    const LanePiece piece = pass.piece(index % pieces, pieces);
+    const long sample = index / bands * sample_lanes;
+    const Span lines = lane_band(pass.height(), index % bands, bands);
     float* const own = workers.scratch(worker) + pass.packed_size();
     if constexpr (standard) {
       float* const from = own + pass.own_size();
       float* const to = from + sample_lanes * source_size;
       to_samples_last(source + sample * source_size, source_size, batch - sample, source_size, from);
-      pass.run(packed, from, to, piece, own);
+      pass.run(packed, from, to, lines, own);
       from_samples_last(to, result_size, result + sample * result_size, result_size, batch - sample);
       epilogue(sample * result_size, smaller(batch, sample + sample_lanes) * result_size);
     } else {
-      pass.run(packed, source + sample * source_size, result + sample * result_size, piece, own);
-      for (long c = piece.first_row; c < piece.last_row; ++c) {
+      pass.run(packed, source + sample * source_size, result + sample * result_size, lines, own);
+      for (long c = 0; c < pass.rows(); ++c) {
         const long first = sample * result_size + c * plane;
-        epilogue(first + piece.y0 * line, first + piece.y1 * line);
+        epilogue(first + lines.first * line, first + lines.last * line);
       }
     }
   };
-  run_tasks(workers, groups * pieces, batch * pass.g.flops() < inline_flops, task);
+  run_tasks(workers, groups * bands, batch * pass.g.flops() < inline_flops, task);
 }
 
 }  // namespace tenet::cpu::detail

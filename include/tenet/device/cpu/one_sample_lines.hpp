@@ -17,7 +17,7 @@ namespace tenet::cpu::detail {
 
 template <Conv2dGeometry g>
 struct OneSampleLines {
-  static constexpr int taps = g.kernel_height, points = taps + winograd_out - 1;
+  static constexpr int taps = g.kernel_height, points = WinogradPoints<taps>::count;
   static constexpr int vectors = (g.out_channels + vector_width - 1) / vector_width;
   static constexpr long row = long{vectors} * vector_width;
   static constexpr int tiles = static_cast<int>(blocks_of(g.out_width(), winograd_out));
@@ -28,7 +28,7 @@ struct OneSampleLines {
   static constexpr long lines = long{1} * g.channels * g.height, step = round_up(lines, vector_width);
 
   static constexpr long turned = g.width * step, values = tiles * points * step;
-  static constexpr long weights = (g.taps() / taps + 1) * points * row;
+  static constexpr long weights = g.taps() / taps * points * row;
   static constexpr long results = (g.positions() + winograd_out) * row;
   static constexpr long floats = turned + values + g.taps() * row + weights + results;
 };

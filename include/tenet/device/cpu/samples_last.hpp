@@ -14,6 +14,17 @@ namespace detail {
 /// Vectors in a row of samples.
 inline constexpr int lane_parts = sample_lanes / vector_width;
 
+/// `size` rows of lanes from element x of a line on: where they are, or, where some are outside of the line, in
+/// `border` with zeros in their place. Of one vector of the lanes.
+template <int size>
+[[gnu::always_inline]] inline const float* rows_of_lanes(const float* line, long x, long width, float* border) {
+  const float* const from = line + x * sample_lanes;
+  if (x >= 0 && x + size <= width) return from;
+  for (long j = 0; j < size; ++j)
+    store(border + j * sample_lanes, x + j >= 0 && x + j < width ? load(from + j * sample_lanes) : zero_lanes());
+  return border;
+}
+
 /// Row i of 16 samples at to + i * to_step = element i of `samples` samples that lie `sample_step` apart, for the first
 /// `count` elements; missing samples are copies of the last one.
 inline void to_samples_last(const float* from, long sample_step, long samples, long count, float* to,

@@ -174,47 +174,37 @@ struct InputGradientTransform {
   }
 };
 
+/// `evaluate` as a transform, size -> points, and its gradient, points -> size.
+template <int taps, bool scaled, int size>
+struct Values {
+  static constexpr int from_size = size, to_size = WinogradPoints<taps>::count;
+
+  [[gnu::always_inline]] static void apply(const Vector* from, Vector* to) {
+    evaluate<taps, scaled, size>(from, to, std::make_integer_sequence<int, WinogradPoints<taps>::pairs>{});
+  }
+};
+template <int taps, bool scaled, int size>
+struct ValuesGradient {
+  static constexpr int from_size = WinogradPoints<taps>::count, to_size = size;
+
+  [[gnu::always_inline]] static void apply(const Vector* from, Vector* to) {
+    evaluate_transposed<taps, scaled>(from, to, std::make_integer_sequence<int, WinogradPoints<taps>::pairs>{},
+                                      std::make_integer_sequence<int, size>{});
+  }
+};
+
 /// to[i] = G from, taps -> points.
 template <int taps>
-struct WeightTransform {
-  static constexpr int from_size = taps, to_size = WinogradPoints<taps>::count;
-
-  [[gnu::always_inline]] static void apply(const Vector* g, Vector* to) {
-    evaluate<taps, true, from_size>(g, to, std::make_integer_sequence<int, WinogradPoints<taps>::pairs>{});
-  }
-};
-
-/// to[i] = Gt from, points -> taps: the gradient of WeightTransform.
+using WeightTransform = Values<taps, true, taps>;
+/// to[i] = Gt from, points -> taps.
 template <int taps>
-struct WeightGradientTransform {
-  static constexpr int from_size = WinogradPoints<taps>::count, to_size = taps;
-
-  [[gnu::always_inline]] static void apply(const Vector* u, Vector* to) {
-    evaluate_transposed<taps, true>(u, to, std::make_integer_sequence<int, WinogradPoints<taps>::pairs>{},
-                                    std::make_integer_sequence<int, to_size>{});
-  }
-};
-
+using WeightGradientTransform = ValuesGradient<taps, true, taps>;
 /// to[i] = At from, points -> 4.
 template <int taps>
-struct ResultTransform {
-  static constexpr int from_size = WinogradPoints<taps>::count, to_size = winograd_out;
-
-  [[gnu::always_inline]] static void apply(const Vector* m, Vector* to) {
-    evaluate_transposed<taps, false>(m, to, std::make_integer_sequence<int, WinogradPoints<taps>::pairs>{},
-                                     std::make_integer_sequence<int, to_size>{});
-  }
-};
-
-/// to[i] = A from, 4 -> points: the gradient of ResultTransform.
+using ResultTransform = ValuesGradient<taps, false, winograd_out>;
+/// to[i] = A from, 4 -> points.
 template <int taps>
-struct ResultGradientTransform {
-  static constexpr int from_size = winograd_out, to_size = WinogradPoints<taps>::count;
-
-  [[gnu::always_inline]] static void apply(const Vector* y, Vector* to) {
-    evaluate<taps, false, from_size>(y, to, std::make_integer_sequence<int, WinogradPoints<taps>::pairs>{});
-  }
-};
+using ResultGradientTransform = Values<taps, false, winograd_out>;
 
 /// One line: get(i) gives a vector of it, put(i, vector) takes one of the transformed.
 template <class Transform, class Get, class Put, int... From, int... To>

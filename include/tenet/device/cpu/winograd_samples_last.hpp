@@ -70,8 +70,6 @@ struct WinogradLanePass {
 
   constexpr long packed_size() const { return round_up(blocks() * taps * weight_line(), sample_lanes); }
   constexpr long own_size() const { return tiles() * taps * value_line(); }
-  constexpr long pieces(long) const { return lane_bands(*this, 1); }
-  constexpr LanePiece piece(long index, long count) const { return lane_band(*this, index, count, 1); }
 
   /// packed [blocks, taps, sources, points, block] = the transformed lines of the kernels, those of the gradient from
   /// the last to the first.
@@ -95,11 +93,11 @@ struct WinogradLanePass {
     }
   }
 
-  void run(const float* packed, const float* source, float* result, const LanePiece& piece, float* ring) const {
+  void run(const float* packed, const float* source, float* result, Span lines, float* ring) const {
     const long first = gradient ? g.padding + 1 - taps : -g.padding;  // the source's line under a kernel at line 0
     for (long part = 0; part < sample_lanes; part += vector_width) {
-      long next = piece.y0 + first > 0 ? piece.y0 + first : 0;
-      for (long y = piece.y0; y < piece.y1; ++y) {
+      long next = lines.first + first > 0 ? lines.first + first : 0;
+      for (long y = lines.first; y < lines.last; ++y) {
         for (; next < y + first + taps && next < source_height(); ++next)
           transform_source(source + part, next, ring + next % taps * value_line());
         const Span under = taps_inside(y + first, taps, source_height());
@@ -119,15 +117,9 @@ struct WinogradLanePass {
     float border[size * sample_lanes];
     for (long tile = 0; tile < tiles(); ++tile, values += taps * value_line()) {
       const long x = tile * winograd_out - (gradient ? 0 : g.padding);
-      const bool inside = x >= 0 && x + size <= source_width();
       for (long s = 0; s < sources(); ++s) {
-        const float* from = source + ((s * source_height() + y) * source_width() + x) * sample_lanes;
-        if (!inside) {
-          for (long j = 0; j < size; ++j)
-            store(border + j * sample_lanes,
-                  x + j >= 0 && x + j < source_width() ? load(from + j * sample_lanes) : zero_lanes());
-          from = border;
-        }
+        const float* const line = source + (s * source_height() + y) * source_width() * sample_lanes;
+        const float* const from = rows_of_lanes<size>(line, x, source_width(), border);
         float* const to = values + s * points * vector_width;
         transform_line<Source>([&](int j) { return load(from + j * sample_lanes); },
                                [&](int i, Vector value) { store(to + i * vector_width, value); });

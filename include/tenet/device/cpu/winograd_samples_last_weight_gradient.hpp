@@ -82,15 +82,9 @@ struct WinogradLaneWeightPass {
     float border[size * sample_lanes];
     for (long line = 0; line < lines; ++line, ++y) {
       for (long tile = 0; tile < tiles(); ++tile, to += vector_width) {
-        const long x = tile * winograd_out - padding;
-        const float* source = from + (y * width + x) * sample_lanes;
-        const bool on_line = y >= 0 && y < height;
-        if (!on_line || x < 0 || x + size > width) {
-          for (long j = 0; j < size; ++j)
-            store(border + j * sample_lanes,
-                  on_line && x + j >= 0 && x + j < width ? load(source + j * sample_lanes) : zero_lanes());
-          source = border;
-        }
+        // A line outside has no elements.
+        const float* const source = rows_of_lanes<size>(from + y * width * sample_lanes, tile * winograd_out - padding,
+                                                        y >= 0 && y < height ? width : 0, border);
         transform_line<Transform>([&](int j) { return load(source + j * sample_lanes); },
                                   [&](int i, Vector value) { store(to + i * plane, value); });
       }
