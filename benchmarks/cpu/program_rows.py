@@ -11,7 +11,7 @@ import networks
 import onnx_model
 from cpu_bench import CpuBench
 from harness import run_json
-from servers import HERE, Server, environment, python
+from servers import HERE, Competitor, Server, environment, python
 from table import PeakRow
 
 
@@ -35,11 +35,33 @@ def memory(bench: CpuBench) -> None:
             grown[label] = whole[label] - before
 
     add("ours", Server(bench.program("resnet18"), *arguments[1:], threads=2), "ours")
+    add("bounded", Server(bench.program("resnet18_bounded"), *arguments[1:], threads=2), "ours")
     add("PyTorch eager", python("torch_peer.py", *arguments, threads=2), "eager")
     if not bench.options.quick:
         add("PyTorch compile", python("torch_peer.py", *arguments, threads=2), "compile")
     for label, figures in ((name, whole), (name + ", above the program's own", grown)):
-        bench.rows.append(PeakRow(label, "MB", figures.pop("ours"), figures, 0.6, "ratio"))
+        ours, bounded = figures.pop("ours"), figures.pop("bounded")
+        bench.rows.append(PeakRow(label, "MB", ours, figures, 0.6, "ratio"))
+        bench.rows.append(PeakRow(label + ", with MemoryBound", "MB", bounded, figures))
+
+
+def bound(bench: CpuBench) -> None:
+    """What it costs in time that less is kept in memory."""
+    name = "ResNet-18 step, batch 128, 2 threads, with MemoryBound over without"
+    if not bench.wanted(name):
+        return
+    bench.say(name)
+    networks.write_data("ResNet-18", 128, bench.data)
+    arguments = ("train", "128", bench.data)
+    competitors = [Competitor(Server(bench.program(program), *arguments, threads=2), "ours", program)
+                   for program in ("resnet18", "resnet18_bounded")]
+    losses = [each.server.ask("check ours") for each in competitors]
+    if any(abs(one - other) > 1e-3 * abs(one) for one, other in zip(*losses)):
+        raise RuntimeError(f"{name}: losses {losses[0]} without, {losses[1]} with")
+    seconds, busy = bench.measure(competitors, 2)
+    for each in competitors:
+        each.server.close()
+    bench.rows.append(PeakRow(name, "times", seconds["resnet18_bounded"] / seconds["resnet18"], busy=busy))
 
 
 def start(bench: CpuBench) -> None:

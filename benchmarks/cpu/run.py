@@ -34,7 +34,7 @@ def main() -> int:
     tasks += [(work.name, lambda work=work: network_rows.run(bench, work)) for work in works]
     tasks += [("speedup", lambda: network_rows.speedup(bench)), ("kernels", lambda: kernel_rows.run(bench))]
     tasks += [(part.__name__, lambda part=part: part(bench)) for part in
-              (program_rows.memory, program_rows.start, program_rows.size, program_rows.accuracy)]
+              (program_rows.memory, program_rows.bound, program_rows.start, program_rows.size, program_rows.accuracy)]
     bench.run_all(tasks)
     bench.machine.close()
     return bench.finish(report(bench.rows, options))
