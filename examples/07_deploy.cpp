@@ -1,5 +1,6 @@
 // Train here, run there: the parameters go through a safetensors file into a Model, which has no gradients, no
-// optimizer and no trainer; then one image at a time, timed. test: --images 500 --epochs 1 --calls 2000
+// optimizer and no trainer; then one image at a time, timed.
+// test: --images 500 --epochs 1 --calls 2000
 #include <algorithm>
 #include <chrono>
 #include <tenet/tenet.hpp>

@@ -1,6 +1,7 @@
 // Hogwild!: two logical devices of one machine train common parameters, each with its own images, and neither waits for
 // the other. Without the tags `DataParallel<2>, Hogwild<32>` it is the training of one device. With --processes 1 they
-// are the processes that tools/processes.sh has started. test: --images 2000 --epochs 1
+// are the processes that tools/processes.sh has started.
+// test: --images 2000 --epochs 1
 #include <tenet/comm/shared_memory.hpp>
 #include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/distributed.hpp>

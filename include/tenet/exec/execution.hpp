@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <tenet/core/any_object.hpp>
 #include <tenet/core/buffer.hpp>
 #include <tenet/device/own_memory.hpp>
 #include <tenet/exec/one_sample.hpp>
@@ -92,7 +93,7 @@ class Execution {
   using Executor = typename Kernels::Executor;
 
   explicit Execution(Executor& executor) : executor_(&executor) {
-    if constexpr (has_one_sample()) one_sample_ = std::make_shared<detail::OneSampleExecution<Program>>(executor);
+    if constexpr (has_one_sample()) one_sample_.emplace<detail::OneSampleExecution<Program>>(executor);
     fixed_.grow(executor, Program::fixed_floats, "values without a batch");
     numbers_.grow(static_cast<long>(Program::numbers.size()));
     if constexpr (requires { executor.reserve_scratch(Program::lowered.scratch); })
@@ -248,7 +249,7 @@ class Execution {
   }
 
  private:
-  auto& one_sample() const { return *static_cast<detail::OneSampleExecution<Program>*>(one_sample_.get()); }
+  auto& one_sample() const { return one_sample_.as<detail::OneSampleExecution<Program>>(); }
 
   Arenas arenas_with(float* parameters, float* gradients, float* states) const {
     Arenas there = arenas_;
@@ -308,7 +309,7 @@ class Execution {
   std::uint64_t version_ = 0;
   bool ran_one_sample_ = false, is_prepared_ = false, numbers_are_new_ = true;
   /// The program for a batch of one. Without its type, so that whoever only names an execution does not compile it.
-  std::shared_ptr<void> one_sample_;
+  AnyObject one_sample_;
 };
 
 namespace detail {

@@ -107,6 +107,16 @@ constexpr TensorInfo matmul_result(const TensorInfo& lhs, const MatmulShape& sha
   return info;
 }
 
+/// What the types of two factors say of their product. Named here once, because nvcc's front end takes 128 MB for each
+/// call of a constexpr function that names its namespace and depends on a template's arguments.
+template <class A, class B, bool TransposeLhs, bool TransposeRhs>
+struct Product {
+  static constexpr bool shared = is_shared(A::info, B::info);
+  static constexpr MatmulShape shape = matmul_shape(A::info, B::info, TransposeLhs, TransposeRhs);
+  static constexpr long rhs_inner = TransposeRhs ? columns_of(B::info) : rows_of(B::info);
+  using Result = TypeOf<matmul_result(A::info, shape, shared)>;
+};
+
 /// Floats of the form in which a device wants the transposed matrix [columns, inner] that a row is multiplied by again
 /// and again; 0: as it is.
 template <class Context>
@@ -193,25 +203,24 @@ constexpr auto outer_sum(Symbol<Context, A> a, Symbol<Context, B> b) {
 template <bool TransposeLhs, bool TransposeRhs>
 struct Matmul : ProductOperation {
   static constexpr const char* name = "matmul";
+  template <class A, class B>
+  using ProductOf = Product<A, B, TransposeLhs, TransposeRhs>;
 
   template <class A, class B>
-  static constexpr auto result(A, B) {
-    return TypeOf<matmul_result(A::info, matmul_shape(A::info, B::info, TransposeLhs, TransposeRhs),
-                                is_shared(A::info, B::info))>{};
+  static constexpr typename ProductOf<A, B>::Result result(A, B) {
+    return {};
   }
   template <class A, class B>
   static constexpr Cost flops(auto, A, B) {
-    return matmul_shape(A::info, B::info, TransposeLhs, TransposeRhs).flops();
+    return ProductOf<A, B>::shape.flops();
   }
   template <class Arguments, class A, class B>
   static long workspace(const auto* executor, long batch, A, B) {
-    constexpr MatmulShape shape = matmul_shape(A::info, B::info, TransposeLhs, TransposeRhs);
-    return workspace_of<Arguments>(executor, shape, batch);
+    return workspace_of<Arguments>(executor, ProductOf<A, B>::shape, batch);
   }
   template <class A, class B>
   static void run(auto& executor, const auto& arguments, A, B) {
-    constexpr MatmulShape shape = matmul_shape(A::info, B::info, TransposeLhs, TransposeRhs);
-    multiply(executor, geometry_for<shape>(arguments), arguments);
+    multiply(executor, geometry_for<ProductOf<A, B>::shape>(arguments), arguments);
   }
 
   /// With a = op(lhs), b = op(rhs), y = a·b:  da = dy·bᵀ,  db = aᵀ·dy; a transposed factor wants the transpose of that.
@@ -247,21 +256,19 @@ struct Matmul : ProductOperation {
 template <bool TransposeLhs = false, bool TransposeRhs = false, class Context, class A, class B>
 constexpr auto matmul(Symbol<Context, A> lhs, Symbol<Context, B> rhs) {
   static_assert(B::rank >= 2 && A::rank >= 1, "matmul(lhs, rhs): rhs needs rows and columns");
-  constexpr bool shared = ops::is_shared(A::info, B::info);
-  static_assert(!(shared && TransposeLhs),
+  using Product = ops::Product<A, B, TransposeLhs, TransposeRhs>;
+  static_assert(!(Product::shared && TransposeLhs),
                 "matmul: lhs cannot be transposed when rhs is one matrix for the whole batch");
-  static_assert(shared || (A::rank == B::rank && A::batched == B::batched),
+  static_assert(Product::shared || (A::rank == B::rank && A::batched == B::batched),
                 "matmul(lhs, rhs): both have a batch and as many extents, or rhs is one matrix without a batch");
-  constexpr auto shape = ops::matmul_shape(A::info, B::info, TransposeLhs, TransposeRhs);
-  constexpr long rhs_inner = TransposeRhs ? ops::columns_of(B::info) : ops::rows_of(B::info);
-  if constexpr (shape.inner != rhs_inner) {
+  using Result = typename Product::Result;
+  if constexpr (Product::shape.inner != Product::rhs_inner) {
     mistake::report<Mistake::matmul, A::info, B::info>(lhs.context);
-    return Symbol<Context, TypeOf<ops::matmul_result(A::info, shape, shared)>>{lhs.context, lhs.id};
-  } else if constexpr (shared && TransposeRhs && ops::prepared_factor_floats<Context>(shape) > 0) {
-    using Result = TypeOf<ops::matmul_result(A::info, shape, shared)>;
-    constexpr auto floats = static_cast<int>(ops::prepared_factor_floats<Context>(shape));
+    return Symbol<Context, Result>{lhs.context, lhs.id};
+  } else if constexpr (Product::shared && TransposeRhs && ops::prepared_factor_floats<Context>(Product::shape) > 0) {
+    constexpr auto floats = static_cast<int>(ops::prepared_factor_floats<Context>(Product::shape));
     using Number = ops::PreparedFactor<Context>;
-    return apply<ops::PreparedMatmul<Number, Result, static_cast<int>(shape.inner)>>(
+    return apply<ops::PreparedMatmul<Number, Result, static_cast<int>(Product::shape.inner)>>(
         lhs, apply<ops::PrepareFactor<Number, floats>>(rhs));
   } else {
     return apply<ops::Matmul<TransposeLhs, TransposeRhs>>(lhs, rhs);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <tenet/core/any_object.hpp>
 #include <tenet/data/data_loader.hpp>
 #include <tenet/train/batch_checks.hpp>
 #include <tenet/train/broken_trainer.hpp>
@@ -59,7 +60,7 @@ struct TrainerOf {
     Buffer gradients;  // where the training has no place for them
     Buffer states{Chosen::has_states && !has_own_memory ? Optimizer::state_count * Weights<Net>::table.parameter_floats
                                                         : 0};
-    std::shared_ptr<void> training, evaluating, predicting;  // Execution<…>, compiled where it is run
+    AnyObject training, evaluating, predicting;  // Execution<…>, compiled where it is run
     QueueLimits queue_limits{.tasks = 16};
     std::unique_ptr<QueuedSteps> queued;  // last: its steps run before the rest ends
   };
@@ -169,7 +170,7 @@ struct TrainerOf {
           options, loader.size(), executor, state_->factor, options.on_step ? 0 : 1, batches,
           [&](const Batch& batch) { runs[started++ % 2] = step_ahead(loader, batch); },
           [&] {
-            auto& execution = *static_cast<ExecutionOf<Training>*>(state_->training.get());
+            auto& execution = state_->training.template as<ExecutionOf<Training>>();
             const long run = runs[finished++ % 2];
             return result_of([&](int k) { return execution.ahead_result(run, k); });
           });
@@ -257,16 +258,16 @@ struct TrainerOf {
 
   /// Floats held for activations and values without a batch by the training program: its plan, times the batch.
   long activation_floats() const {
-    const auto& training = state().training;
-    return training ? static_cast<const ExecutionOf<Training>*>(training.get())->memory_floats() : 0;
+    const AnyObject& training = state().training;
+    return training.has_value() ? training.template as<ExecutionOf<Training>>().memory_floats() : 0;
   }
 
  private:
   /// What steps change: waits for those that are queued, and for what they have left to come; throws if one has failed.
   State& state() const {
     if constexpr (Chosen::has_late_parameters)
-      if (auto& training = state_after_queue().training)
-        static_cast<ExecutionOf<Training>*>(training.get())->complete();
+      if (const AnyObject& training = state_after_queue().training; training.has_value())
+        training.template as<ExecutionOf<Training>>().complete();
     return state_after_queue();
   }
   State& state_after_queue() const {
@@ -382,29 +383,31 @@ struct TrainerOf {
   }
 
   template <class P>
-  static ExecutionOf<P>& prepared(State& state, std::shared_ptr<void> State::*member) {
-    std::shared_ptr<void>& kept = state.*member;
-    if (!kept) {
+  static ExecutionOf<P>& prepared(State& state, AnyObject State::*member) {
+    AnyObject& kept = state.*member;
+    if (!kept.has_value()) {
       if constexpr (records)
         state.timeline.template add_program<P, Chosen>(P::Definition::name, std::is_same_v<P, Training>);
-      auto made = std::make_shared<ExecutionOf<P>>(state.devices);
-      made->bind(Arena::parameters, state.weights.parameters());
-      if constexpr (std::is_same_v<P, Training>) made->bind(Arena::gradients, gradients_of(state, made.get()));
-      made->bind(Arena::buffers, state.weights.buffers());
-      made->bind(Arena::states, state.states.data());
+      AnyObject made;
+      auto& execution = made.template emplace<ExecutionOf<P>>(state.devices);
+      execution.bind(Arena::parameters, state.weights.parameters());
+      if constexpr (std::is_same_v<P, Training>) execution.bind(Arena::gradients, gradients_of(state, &execution));
+      execution.bind(Arena::buffers, state.weights.buffers());
+      execution.bind(Arena::states, state.states.data());
       if constexpr (has_own_memory)
         state.weights.kept_by(&state.devices,
                               [](void* devices) { static_cast<typename Chosen::Devices*>(devices)->bring_back(); });
       kept = std::move(made);
     }
-    auto& execution = *static_cast<ExecutionOf<P>*>(kept.get());
+    auto& execution = kept.template as<ExecutionOf<P>>();
     execution.use_weights(state.weights.version());
     return execution;
   }
 
   const float* collected_gradients() {
     if constexpr (keeps_gradients) {
-      auto* const training = static_cast<ExecutionOf<Training>*>(state().training.get());
+      const AnyObject& kept = state().training;
+      auto* const training = kept.has_value() ? &kept.template as<ExecutionOf<Training>>() : nullptr;
       if constexpr (has_own_memory || Chosen::has_part_of_gradient || slot_table<Net>.table_count > 0)
         if (training != nullptr) training->collect_gradients();
       return gradients_of(*state_, training);

@@ -86,19 +86,48 @@ class Place {
   std::vector<std::unique_ptr<std::vector<float>>> own_;
 };
 
+/// What results hold before they are computed, and behind them.
+inline constexpr float unwritten = 12345.25f;
+
+/// Checks what two runs gave, and left behind it, against what the reference gave.
+inline void check_results(const std::vector<float>& expected, const std::vector<float>& first,
+                          const std::vector<float>& second, double tolerance) {
+  double worst = 0;
+  long differing = 0, nonzero = 0;
+  const std::size_t count = expected.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    nonzero += expected[i] != 0;
+    differing += std::isnan(expected[i]) != std::isnan(first[i]);
+    if (std::isnan(expected[i]) || expected[i] == first[i]) continue;
+    const double error = std::fabs(double{first[i]} - expected[i]) / (1 + std::fabs(double{expected[i]}));
+    worst = error > worst ? error : worst;
+  }
+  CHECK(differing == 0);
+  CHECK(worst <= tolerance);
+  CHECK((count == 0 || nonzero > 0));  // a test of zeros tests nothing
+  CHECK(std::memcmp(first.data(), second.data(), 4 * first.size()) == 0);
+  for (std::size_t i = count; i < first.size(); ++i)
+    if (first[i] != unwritten) FAIL("written beyond the result at " << i << " of " << count);
+}
+
+/// The one executor of its type for all checks.
+template <class Executor, class... Arguments>
+Executor& the(Arguments... arguments) {
+  static Executor executor(arguments...);
+  return executor;
+}
+
 /// The law of a GPU's kernels: run(place, to) agrees with the reference within `tolerance` * (1 + |reference|), writes
 /// nothing beyond its result, and has the same bits each time: on the host, serially and by several threads, by
-/// teams of fibers, and on a GPU if there is one.
+/// teams of fibers, and on a GPU if there is one. What does not depend on `run` is compiled once, not for each kernel.
 template <class Run>
 void check_agreement(long size, double tolerance, Run run) {
-  constexpr float untouched = 12345.25f;
-  const auto count = static_cast<std::size_t>(size);
-  std::vector<float> expected(count, untouched);
+  std::vector<float> expected(static_cast<std::size_t>(size), unwritten);
   tenet::reference::Serial serial;
   Place<tenet::reference::Serial> there(serial);
   run(there, expected.data());
   const auto check = [&](auto& executor) {
-    std::vector<float> first(count + 64, untouched), second = first;
+    std::vector<float> first(expected.size() + 64, unwritten), second = first;
     for (std::vector<float>* result : {&first, &second}) {
       Place<std::remove_reference_t<decltype(executor)>> place(executor);
       float* const to = const_cast<float*>(place.in(*result));
@@ -106,32 +135,12 @@ void check_agreement(long size, double tolerance, Run run) {
       executor.copy_out(result->data(), to, static_cast<long>(result->size()) * 4);
       executor.synchronize();
     }
-    double worst = 0;
-    long differing = 0, nonzero = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      nonzero += expected[i] != 0;
-      differing += std::isnan(expected[i]) != std::isnan(first[i]);
-      if (std::isnan(expected[i]) || expected[i] == first[i]) continue;
-      const double error = std::fabs(double{first[i]} - expected[i]) / (1 + std::fabs(double{expected[i]}));
-      worst = error > worst ? error : worst;
-    }
-    CHECK(differing == 0);
-    CHECK(worst <= tolerance);
-    CHECK((size == 0 || nonzero > 0));  // a test of zeros tests nothing
-    CHECK(std::memcmp(first.data(), second.data(), 4 * first.size()) == 0);
-    for (std::size_t i = count; i < first.size(); ++i)
-      if (first[i] != untouched) FAIL("written beyond the result at " << i << " of " << count);
+    check_results(expected, first, second, tolerance);
   };
-  static tenet::gpu::SerialHost one_thread;
-  static tenet::gpu::ParallelHost several_threads;
-  check(one_thread);
-  check(several_threads);
-  static tenet::gpu::FiberHost teams;
-  check(teams);
-  if (tenet::gpu::device_count() > 0) {
-    static tenet::gpu::Stream stream(0);
-    check(stream);
-  }
+  check(the<tenet::gpu::SerialHost>());
+  check(the<tenet::gpu::ParallelHost>());
+  check(the<tenet::gpu::FiberHost>());
+  if (tenet::gpu::device_count() > 0) check(the<tenet::gpu::Stream>(0));
 }
 
 /// The law of epilogues: run(place, to, epilogue) calls it once, for the whole result, behind its kernels.

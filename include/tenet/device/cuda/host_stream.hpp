@@ -141,11 +141,35 @@ class HostStream {
 using SerialHost = HostStream<thrust::system::cpp::detail::par_t>;
 using ParallelHost = HostStream<thrust::system::omp::detail::par_t>;
 
+namespace detail {
+/// Some calls of a function object whose type it does not name, so that Thrust's loops are compiled once for all
+/// kernels.
+struct BlockOfCalls {
+  static constexpr long size = 256;
+
+  void (*run)(const void* work, long first, long last);
+  const void* work;
+  long count;
+
+  TENET_HOST_DEVICE void operator()(long block) const {
+    const long first = block * size, rest = count - first;
+    run(work, first, first + (rest < size ? rest : size));
+  }
+};
+
+template <class System>
+void for_each_block(System system, const BlockOfCalls& calls) {
+  const long blocks = (calls.count + BlockOfCalls::size - 1) / BlockOfCalls::size;
+  thrust::for_each_n(system, thrust::counting_iterator<long>(0), blocks, calls);
+}
+}  // namespace detail
+
 template <class System, class Work>
 void for_each(HostStream<System>& stream, long count, const Work& work) {
-  stream.give([system = stream.system(), count, work] {
-    thrust::for_each_n(system, thrust::counting_iterator<long>(0), count, work);
-  });
+  const auto run = [](const void* of, long first, long last) {
+    for (long i = first; i < last; ++i) (*static_cast<const Work*>(of))(i);
+  };
+  stream.give([system = stream.system(), count, work, run] { detail::for_each_block(system, {run, &work, count}); });
 }
 
 namespace detail {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tenet/core/any_object.hpp>
 #include <tenet/core/worker_sum.hpp>
 #include <tenet/device/cuda/event.hpp>
 #include <tenet/device/cuda/range.hpp>
@@ -139,12 +140,12 @@ class Stream {
   template <class Library>
   Library& library() {
     static char identity;  // its address names the type
-    std::shared_ptr<void>& kept = libraries_[&identity];
-    if (kept == nullptr) {
+    AnyObject& kept = libraries_[&identity];
+    if (!kept.has_value()) {
       use();
-      kept = std::make_shared<Library>(std::as_const(*this));
+      kept.emplace<Library>(std::as_const(*this));
     }
-    return *static_cast<Library*>(kept.get());
+    return kept.as<Library>();
   }
 
   /// Waits for all that was given; throws what has failed of it.
@@ -192,7 +193,7 @@ class Stream {
   bool tensor_float32_, runs_one_by_one_ = asked_for("TENET_CUDA_ONE_BY_ONE");
   cudaStream_t stream_ = nullptr;
   void* workspace_ = nullptr;
-  std::map<const void*, std::shared_ptr<void>> libraries_;
+  std::map<const void*, AnyObject> libraries_;
   std::vector<std::unique_ptr<Stream>> lanes_;
 };
 
