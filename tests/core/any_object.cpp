@@ -2,17 +2,18 @@
 
 #include <catch2/catch.hpp>
 #include <stdexcept>
+#include <utility>
 
 using namespace tenet;
 
 namespace {
 
 struct Counted {
-  explicit Counted(int& alive, int number) : alive_(&alive), number(number) { ++alive; }
+  Counted(int& alive, int given) : alive_objects(&alive), number(given) { ++alive; }
   Counted(const Counted&) = delete;
-  ~Counted() { --*alive_; }
+  ~Counted() { --*alive_objects; }
 
-  int* alive_;
+  int* alive_objects;
   int number;
 };
 
