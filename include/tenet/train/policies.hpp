@@ -39,22 +39,29 @@ struct BFloat16 {
 };
 
 namespace detail {
-template <class Kernels>
-struct TensorFloat32Of {
-  using type = Kernels;  // of a device that has no such units
+/// Other kernels of a device, those that it calls Named<Kernels>; a device that has none stays with its own.
+template <class Kernels, template <class> class Named>
+struct OtherKernels {
+  using type = Kernels;
+};
+template <class Kernels, template <class> class Named>
+  requires requires { typename Named<Kernels>; }
+struct OtherKernels<Kernels, Named> {
+  using type = Named<Kernels>;
 };
 template <class Kernels>
-  requires requires { typename Kernels::TensorFloat32; }
-struct TensorFloat32Of<Kernels> {
-  using type = typename Kernels::TensorFloat32;
-};
+using TensorFloat32Of = typename Kernels::TensorFloat32;
+template <class Kernels>
+using DirectOf = typename Kernels::Direct;
+template <class Kernels>
+using FusedOf = typename Kernels::Fused;
 }  // namespace detail
 
 /// Everything is kept as `float`, but a GPU may round the factors of products and convolutions to TF32, which has 10
 /// binary digits: relative errors of 1e-3, an order of magnitude faster. On other devices the same as `Float32`.
 struct TensorFloat32 {
   template <class Kernels>
-  using KernelsOf = typename detail::TensorFloat32Of<Kernels>::type;
+  using KernelsOf = typename detail::OtherKernels<Kernels, detail::TensorFloat32Of>::type;
 };
 
 /// Convolutions by Winograd's algorithm where that is faster: 3x3, stride 1, many channels. Relative errors of 2e-6.
@@ -63,42 +70,18 @@ struct WinogradConvolution {
   using ConvolvingKernels = Kernels;
 };
 
-namespace detail {
-template <class Kernels>
-struct DirectOf {
-  using type = Kernels;  // of a device that has no others
-};
-template <class Kernels>
-  requires requires { typename Kernels::Direct; }
-struct DirectOf<Kernels> {
-  using type = typename Kernels::Direct;
-};
-}  // namespace detail
-
 /// Convolutions that multiply as they are defined: two to three times slower for those shapes, relative errors of 5e-7.
 struct DirectConvolution {
   template <class Kernels>
-  using ConvolvingKernels = typename detail::DirectOf<Kernels>::type;
+  using ConvolvingKernels = typename detail::OtherKernels<Kernels, detail::DirectOf>::type;
 };
-
-namespace detail {
-template <class Kernels>
-struct FusedOf {
-  using type = Kernels;  // of a device that fuses them anyway
-};
-template <class Kernels>
-  requires requires { typename Kernels::Fused; }
-struct FusedOf<Kernels> {
-  using type = typename Kernels::Fused;
-};
-}  // namespace detail
 
 /// On a GPU cuDNN compiles a convolution and what is behind it (bias, batch norm of inference, a sum, ReLU) into one
 /// kernel, which takes it up to a second for each shape and batch, once a program. On a processor, where convolutions
 /// do that anyway, the same as `WinogradConvolution`.
 struct FusedConvolution {
   template <class Kernels>
-  using ConvolvingKernels = typename detail::FusedOf<Kernels>::type;
+  using ConvolvingKernels = typename detail::OtherKernels<Kernels, detail::FusedOf>::type;
 };
 
 /// The training step's plan takes at most so many bytes a sample for activations: where it would take more, values of
