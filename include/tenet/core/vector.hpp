@@ -10,13 +10,20 @@
 /// no argument-dependent lookup: a template finds only those functions of this header that were declared before it.
 namespace tenet {
 
-/// Floats in one vector register: 16 with AVX-512, 8 with AVX, 4 otherwise.
+/// Floats in one vector register: 16 with AVX-512, 8 with AVX, 4 otherwise (SSE2, NEON).
 #if defined(__AVX512F__)
 inline constexpr int vector_width = 16;
 #elif defined(__AVX__)
 inline constexpr int vector_width = 8;
 #else
 inline constexpr int vector_width = 4;
+#endif
+
+/// How many such registers a processor has: sums that a kernel keeps in more of them would go through memory.
+#if defined(__AVX512F__) || defined(__aarch64__)
+inline constexpr int vector_registers = 32;
+#else
+inline constexpr int vector_registers = 16;
 #endif
 
 /// `vector_width` floats in one register.

@@ -73,8 +73,8 @@ TEST_CASE("tiles that fetch ahead give the same bits", "[cpu][tile]") {
 TEST_CASE("the sums of a tile fit into the vector registers", "[cpu][tile]") {
   // Sums, a row of the right operand and one number of the left: 28 of 32 registers, or all of 16.
   constexpr int registers = tile_rows * tile_vectors + tile_vectors + 1;
-  CHECK(registers <= (tenet::vector_width == 16 ? 32 : 16));
-  CHECK(wide_rows * wide_vectors + wide_vectors + 1 <= (tenet::vector_width == 16 ? 32 : 16));
+  CHECK(registers <= tenet::vector_registers);
+  CHECK(wide_rows * wide_vectors + wide_vectors + 1 <= tenet::vector_registers);
   CHECK(tile_columns == tile_vectors * tenet::vector_width);
   CHECK(wide_columns == wide_vectors * tenet::vector_width);
   CHECK(wide_columns >= tile_columns);

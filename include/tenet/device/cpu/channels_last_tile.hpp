@@ -97,27 +97,15 @@ void position_tile(const PositionTerm* term, const PositionTerm* end, long chann
 using RunTile = void (*)(const RowRun*, const RowRun*, const float*, float* const*, bool);
 using PositionTile = void (*)(const PositionTerm*, const PositionTerm*, long, const float*, long, float*, long, bool);
 
-/// The low and the high tile, each of 1 vector and more.
+/// The low and the high tile.
 template <class F>
-inline constexpr RunTile run_tiles[2][wide_vectors] = {
-#if defined(__AVX512F__)
-    {run_tile<F, 4, 1>, run_tile<F, 4, 2>, run_tile<F, 4, 3>, run_tile<F, 4, 4>},
-    {run_tile<F, 6, 1>, run_tile<F, 6, 2>, run_tile<F, 6, 3>, run_tile<F, 6, 4>},
-#else
-    {run_tile<F, 4, 1>, run_tile<F, 4, 2>, run_tile<F, 4, 3>},
-    {run_tile<F, 4, 1>, run_tile<F, 4, 2>, run_tile<F, 4, 3>},
-#endif
-};
+inline constexpr auto run_tiles = []<int... V>(std::integer_sequence<int, V...>) {
+  return TileTable<RunTile, 2>{{{run_tile<F, low_rows, V + 1>...}, {run_tile<F, wide_rows, V + 1>...}}};
+}(std::make_integer_sequence<int, wide_vectors>{});
 template <class F>
-inline constexpr PositionTile position_tiles[2][wide_vectors] = {
-#if defined(__AVX512F__)
-    {position_tile<F, 4, 1>, position_tile<F, 4, 2>, position_tile<F, 4, 3>, position_tile<F, 4, 4>},
-    {position_tile<F, 6, 1>, position_tile<F, 6, 2>, position_tile<F, 6, 3>, position_tile<F, 6, 4>},
-#else
-    {position_tile<F, 4, 1>, position_tile<F, 4, 2>, position_tile<F, 4, 3>},
-    {position_tile<F, 4, 1>, position_tile<F, 4, 2>, position_tile<F, 4, 3>},
-#endif
-};
+inline constexpr auto position_tiles = []<int... V>(std::integer_sequence<int, V...>) {
+  return TileTable<PositionTile, 2>{{{position_tile<F, low_rows, V + 1>...}, {position_tile<F, wide_rows, V + 1>...}}};
+}(std::make_integer_sequence<int, wide_vectors>{});
 
 /// Rows of the next tile for `left` rows: 7 and 8 are 4 + 4, not 6 + 2, which would fill up more.
 constexpr int rows_of_tile(long left) { return left > low_rows && (left < 7 || left > 8) ? wide_rows : low_rows; }

@@ -101,6 +101,6 @@ constexpr LaneTiles make_lane_tiles(std::integer_sequence<int, J...>) {
 }
 template <class Left, int Rows>
 inline constexpr LaneTiles lane_tiles = make_lane_tiles<Left, Rows>(
-    std::make_integer_sequence<int, (vector_width == 16 ? std::is_same_v<Left, float> ? 24 : 20 : 12) / Rows>{});
+    std::make_integer_sequence<int, (vector_registers == 32 ? std::is_same_v<Left, float> ? 24 : 20 : 12) / Rows>{});
 
 }  // namespace tenet::cpu::detail

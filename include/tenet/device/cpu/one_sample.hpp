@@ -161,7 +161,7 @@ template <class Factor, int Inner, int last, int... V, int... Way>
     ((result[V] = sum[0][V] + sum[1][V]), ...);
 }
 template <int Vectors>
-using Ways = std::make_integer_sequence<int, (vector_width == 16 || Vectors < 4) ? 4 : 2>;
+using Ways = std::make_integer_sequence<int, (vector_registers == 32 || Vectors < 4) ? 4 : 2>;
 
 /// A row times a matrix [Inner, Columns]; or times one that `run_prepare_factor` has laid out.
 template <int Columns, int Inner, bool prepared, class Factor = float>

@@ -28,7 +28,7 @@ struct LongRow {
   static constexpr int vectors = static_cast<int>((positions + vector_width - 1) / vector_width);
   static constexpr int blocks = (g.out_channels + tile_rows - 1) / tile_rows;
   static constexpr int rows = (g.out_channels + blocks - 1) / blocks, last_rows = g.out_channels - (blocks - 1) * rows;
-  static constexpr int most = vector_width == 16 ? 24 : 12;  // sums in registers
+  static constexpr int most = vector_registers == 32 ? 24 : 12;  // sums in registers
   static constexpr int tile = most / rows < 4 ? most / rows : 4, whole = vectors / tile, rest = vectors % tile;
   static constexpr long sums_row = long{vectors} * vector_width;
   /// The last vectors read beyond the image.
@@ -85,7 +85,7 @@ template <Conv2dGeometry g>
 struct ChannelLines {
   static constexpr int vectors = (g.out_channels + vector_width - 1) / vector_width;
   static constexpr long row = long{vectors} * vector_width;
-  static constexpr int most = vector_width == 16 ? 24 : 12;  // sums in registers
+  static constexpr int most = vector_registers == 32 ? 24 : 12;  // sums in registers
   static constexpr long line = g.out_width() * vectors;
   static constexpr int possible = line <= most ? static_cast<int>(most / line) : 1;
   static constexpr int lines = possible < g.out_height() ? possible : static_cast<int>(g.out_height());
@@ -237,7 +237,7 @@ struct TapLines {
   static constexpr int vectors = g.out_channels <= vector_width ? 1 : 2;
   static constexpr int row = (g.out_channels + vectors * vector_width - 1) / (vectors * vector_width) * vectors *
                              vector_width;  // of result channels, with zeros behind the last
-  static constexpr int most = vector_width == 16 ? 25 : 12;
+  static constexpr int most = vector_registers == 32 ? 25 : 12;
   static constexpr bool fit = vectors * g.kernel_width <= most;
   static constexpr int possible = fit ? most / (vectors * g.kernel_width) : 1;
   static constexpr int lines = possible < g.kernel_height ? possible : g.kernel_height, rest = g.kernel_height % lines;

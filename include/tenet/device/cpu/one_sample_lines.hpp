@@ -21,7 +21,7 @@ struct OneSampleLines {
   static constexpr int vectors = (g.out_channels + vector_width - 1) / vector_width;
   static constexpr long row = long{vectors} * vector_width;
   static constexpr int tiles = static_cast<int>(blocks_of(g.out_width(), winograd_out));
-  static constexpr int most = vector_width == 16 ? 24 : 12;  // sums in registers
+  static constexpr int most = vector_registers == 32 ? 24 : 12;  // sums in registers
   static constexpr int possible = most / (points * vectors);
   static constexpr int together = possible < 1 ? 1 : possible < tiles ? possible : tiles, rest = tiles % together;
   /// Source lines of all channels, and what a point of a tile takes for them.

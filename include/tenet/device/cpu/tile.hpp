@@ -8,12 +8,12 @@
 namespace tenet::cpu::detail {
 
 /// A tile is 8 x 3 vectors with 32 registers (24 sums, 3 of the right operand, 1 of the left), 4 x 3 with 16.
-inline constexpr int tile_rows = vector_width == 16 ? 8 : 4;
+inline constexpr int tile_rows = vector_registers == 32 ? 8 : 4;
 inline constexpr int tile_vectors = 3;
 inline constexpr int tile_columns = tile_vectors * vector_width;
 /// The widest tile is 6 x 4 vectors with 32 registers, 4 x 3 with 16: it loads least, 10 times for 24 multiply-adds.
-inline constexpr int wide_rows = vector_width == 16 ? 6 : 4;
-inline constexpr int wide_vectors = vector_width == 16 ? 4 : 3;
+inline constexpr int wide_rows = vector_registers == 32 ? 6 : 4;
+inline constexpr int wide_vectors = vector_registers == 32 ? 4 : 3;
 inline constexpr int wide_columns = wide_vectors * vector_width;
 
 /// Keeps a value in a register: GCC would load it again from memory for each use.
@@ -22,6 +22,8 @@ inline void keep_in_register([[maybe_unused]] Vector& x) {
   asm("" : "+v"(x));
 #elif defined(__SSE2__)
   asm("" : "+x"(x));
+#elif defined(__aarch64__)
+  asm("" : "+w"(x));
 #endif
 }
 
@@ -163,21 +165,21 @@ void fetching_tile(long inner, const float* a, long a_row, const float* b, long 
 
 using Tile = void (*)(long, const float*, long, long, const float*, long, float*, long, bool);
 
-/// The tiles of 1, 2, 4 and more rows, each of 1 vector and more.
-template <class F>
-inline constexpr Tile tile_choices[4][wide_vectors] = {
-#if defined(__AVX512F__)
-    {tile<F, 1, 1>, tile<F, 1, 2>, tile<F, 1, 3>, tile<F, 1, 4>},
-    {tile<F, 2, 1>, tile<F, 2, 2>, tile<F, 2, 3>, tile<F, 2, 4>},
-    {tile<F, 4, 1>, tile<F, 4, 2>, tile<F, 4, 3>, tile<F, 4, 4>},
-    {tile<F, 8, 1>, tile<F, 8, 2>, tile<F, 8, 3>, tile<F, 6, 4>},
-#else
-    {tile<F, 1, 1>, tile<F, 1, 2>, tile<F, 1, 3>},
-    {tile<F, 2, 1>, tile<F, 2, 2>, tile<F, 2, 3>},
-    {tile<F, 4, 1>, tile<F, 4, 2>, tile<F, 4, 3>},
-    {tile<F, 4, 1>, tile<F, 4, 2>, tile<F, 4, 3>},
-#endif
+/// Tiles of so many heights, each of 1 vector to `wide_vectors`.
+template <class Function, int Heights>
+struct TileTable {
+  Function of[Heights][wide_vectors];
+  constexpr const Function* operator[](int height) const { return of[height]; }
 };
+
+/// The tiles of 1, 2, 4 and more rows.
+template <class F>
+inline constexpr auto tile_choices = []<int... V>(std::integer_sequence<int, V...>) {
+  return TileTable<Tile, 4>{{{tile<F, 1, V + 1>...},
+                             {tile<F, 2, V + 1>...},
+                             {tile<F, 4, V + 1>...},
+                             {tile<F, (V < tile_vectors ? tile_rows : wide_rows), V + 1>...}}};
+}(std::make_integer_sequence<int, wide_vectors>{});
 
 /// Like `tile`, for any number of rows and up to `wide_vectors` vectors.
 template <class Factor = float>
