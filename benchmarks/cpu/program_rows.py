@@ -55,9 +55,7 @@ def bound(bench: CpuBench) -> None:
     arguments = ("train", "128", bench.data)
     competitors = [Competitor(Server(bench.program(program), *arguments, threads=2), "ours", program)
                    for program in ("resnet18", "resnet18_bounded")]
-    losses = [each.server.ask("check ours") for each in competitors]
-    if any(abs(one - other) > 1e-3 * abs(one) for one, other in zip(*losses)):
-        raise RuntimeError(f"{name}: losses {losses[0]} without, {losses[1]} with")
+    bench.compare(competitors, networks.NETWORKS["ResNet-18"].tolerance)
     seconds, busy = bench.measure(competitors, 2)
     for each in competitors:
         each.server.close()

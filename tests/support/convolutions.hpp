@@ -44,7 +44,7 @@ inline constexpr Conv2dGeometry by_winograd[] = {
 
 /// Whether a shape is run with a batch. What a sanitizer slows down most, the reference's sums over the largest shapes
 /// and batches, it does not have to see: each shape is run with a few samples, and each batch with other shapes.
-/// Without a sanitizer all are run.
+/// Without a sanitizer, or an emulator, all are run.
 constexpr bool is_run(const Conv2dGeometry& g, int batch) {
   constexpr long most_products = TENET_TEST_SANITIZED ? 75'000'000 : 1L << 62;
   return batch * g.result_size() * g.channels * g.kernel_height * g.kernel_width <= most_products;

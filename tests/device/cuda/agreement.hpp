@@ -149,7 +149,7 @@ void check_epilogue(long size, Run run) {
   struct Calls {
     std::vector<float> result, when_called;
     std::vector<long> ranges;
-  } calls{std::vector<float>(static_cast<std::size_t>(size), 12345.25f), {}, {}};
+  } calls{std::vector<float>(static_cast<std::size_t>(size), unwritten), {}, {}};
   Calls* const to = &calls;
   tenet::gpu::SerialHost host;
   Place<tenet::gpu::SerialHost> place(host);
