@@ -52,15 +52,16 @@ void check_pass(const Pass& pass, bool gradient, int batch, double tolerance) {
   auto lying_so = [&](tenet::cpu::Workers& workers, float* to) {
     std::vector<float> lanes(static_cast<std::size_t>(tenet::cpu::samples_last_size(size, batch)) + 16, 5);
     const AddOne add{lanes.data()};
-    tenet::cpu::detail::run_lane_pass<false>(workers, pass, batch, in_lanes.data(), weight.data(), lanes.data(),
-                                             add.epilogue());
+    tenet::cpu::detail::run_lane_pass(workers, pass, tenet::Layout::samples_last, batch, in_lanes.data(), weight.data(),
+                                      lanes.data(), add.epilogue());
     for (std::size_t i = lanes.size() - 16; i < lanes.size(); ++i) CHECK(lanes[i] == 5);
     const auto standard = out_of_lanes(lanes, size, batch);
     std::copy(standard.begin(), standard.end(), to);
   };
   auto relaid = [&](tenet::cpu::Workers& workers, float* to) {
     const AddOne add{to};
-    tenet::cpu::detail::run_lane_pass<true>(workers, pass, batch, source.data(), weight.data(), to, add.epilogue());
+    tenet::cpu::detail::run_lane_pass(workers, pass, tenet::Layout::standard, batch, source.data(), weight.data(), to,
+                                      add.epilogue());
   };
   CHECK(convolutions::relative_error(batch * size, expected, lying_so) <= tolerance);
   CHECK(convolutions::relative_error(batch * size, expected, relaid) <= tolerance);
@@ -97,9 +98,11 @@ void check_weight_pass(const Pass& pass, int batch) {
       if constexpr (std::is_same_v<std::decay_t<decltype(executor)>, tenet::reference::Serial>)
         run_conv2d_weight_gradient(executor, g, batch, x.data(), dy.data(), to);
       else if (relaid)
-        tenet::cpu::detail::run_lane_weight_pass<true>(executor, pass, batch, x.data(), dy.data(), to);
+        tenet::cpu::detail::run_lane_weight_pass(executor, pass, tenet::Layout::standard, batch, x.data(), dy.data(),
+                                                 to);
       else
-        tenet::cpu::detail::run_lane_weight_pass<false>(executor, pass, batch, x_lanes.data(), dy_lanes.data(), to);
+        tenet::cpu::detail::run_lane_weight_pass(executor, pass, tenet::Layout::samples_last, batch, x_lanes.data(),
+                                                 dy_lanes.data(), to);
     });
   }
 }

@@ -31,7 +31,8 @@ struct ElementArguments {
   void* executor;  ///< of a device that is told to run a loop instead of running it; else not set
 };
 
-/// The elements [first, last), [first + stride, last + stride), … `repeat` ranges in all; sums go to `accumulator`.
+/// Stores the elements [first, last), with a stride of 0 and once; or sums them and [first + stride, last + stride), …,
+/// `repeat` ranges in all, to `accumulator`.
 using ElementRange = void (*)(const ElementArguments&, long first, long last, long stride, long repeat,
                               float* accumulator);
 

@@ -26,9 +26,10 @@ TEST_CASE("convolutions with samples in the lanes give the same bits in any band
 
 TEST_CASE("convolutions with samples in the lanes need the scratch memory they say", "[cpu][conv2d_samples_last]") {
   constexpr Conv2dGeometry g{1, 28, 28, 6, 5, 5, 1, 2};
-  static_assert(scratch_lane_pass(LanePass{g, false}, false) < 512);
-  static_assert(scratch_lane_pass(LanePass{g, true}, false) < 1024);
-  static_assert(scratch_lane_pass(LanePass{g, false}, true) > 16 * (g.input_size() + g.result_size()));
+  static_assert(scratch_lane_pass(LanePass{g, false}, tenet::Layout::samples_last) < 512);
+  static_assert(scratch_lane_pass(LanePass{g, true}, tenet::Layout::samples_last) < 1024);
+  static_assert(scratch_lane_pass(LanePass{g, false}, tenet::Layout::standard) >
+                16 * (g.input_size() + g.result_size()));
   CHECK(tenet::cpu::few_channels_fits(g));
   CHECK_FALSE(tenet::cpu::few_channels_fits({64, 28, 28, 64, 3, 3, 1, 1}));
 }

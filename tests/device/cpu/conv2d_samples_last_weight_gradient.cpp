@@ -15,7 +15,8 @@ TEST_CASE("gradients by the weight with samples in the lanes agree with the refe
 TEST_CASE("gradients by the weight with samples in the lanes need the scratch memory they say",
           "[cpu][conv2d_samples_last_weight_gradient]") {
   constexpr Conv2dGeometry g{1, 28, 28, 6, 5, 5, 1, 2};
-  static_assert(scratch_lane_weight_pass(LaneWeightPass{g}, false) < 16 * 1024);
-  CHECK(scratch_lane_weight_pass(LaneWeightPass{g}, true) ==
-        scratch_lane_weight_pass(LaneWeightPass{g}, false) + 16 * (g.input_size() + g.result_size()));
+  static_assert(scratch_lane_weight_pass(LaneWeightPass{g}, tenet::Layout::samples_last) < 16 * 1024);
+  CHECK(scratch_lane_weight_pass(LaneWeightPass{g}, tenet::Layout::standard) ==
+        scratch_lane_weight_pass(LaneWeightPass{g}, tenet::Layout::samples_last) +
+            16 * (g.input_size() + g.result_size()));
 }

@@ -59,12 +59,12 @@ void check_turning(long images, int channels, int positions) {
     Target target(size);
     arguments.outputs[0] = target.data();
     range(arguments, first, last, 0, 1, nullptr);
-    check_written(target, expected, first, last, 0, 1);
+    check_written(target, expected, first, last);
   }
   Target target(size);
   arguments.outputs[0] = target.data();
   run_element(pool(3), range, arguments);
-  check_written(target, expected, 0, size, 0, 1);
+  check_written(target, expected, 0, size);
 }
 
 }  // namespace

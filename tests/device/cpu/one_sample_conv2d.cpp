@@ -47,10 +47,10 @@ TEST_CASE("the convolution of one sample and its gradients agree with the refere
       thirteen{3, 9, 7, 13, 3, 3, 1, 1}, tiny{2, 3, 3, 5, 3, 3, 1, 0}, strided{2, 9, 9, 4, 3, 3, 2, 1},
       flat{5, 9, 7, 30, 3, 2, 1, 1}, wide{2, 9, 40, 3, 29, 29, 1, 14}, winograd{16, 6, 6, 16, 3, 3, 1, 1},
       many{40, 5, 5, 34, 3, 3, 1, 1}, uneven{2, 8, 9, 20, 5, 5, 1, 2};
-  static_assert(cpu::long_row_fits(first) && cpu::long_row_fits(tiny) && !cpu::long_row_fits(strided));
+  static_assert(cpu::one_sample_fits(first) && cpu::one_sample_fits(tiny) && !cpu::one_sample_fits(strided));
   // The gradient by the input is a convolution of the gradient of the result, where that is not too small; that by the
   // weight keeps the sums of some of a kernel's lines in registers, where they have room.
-  static_assert(cpu::long_row_fits(cpu::exchanged(second)) && !cpu::long_row_fits(cpu::exchanged(tiny)));
+  static_assert(cpu::one_sample_fits(cpu::exchanged(second)) && !cpu::one_sample_fits(cpu::exchanged(tiny)));
   static_assert(cpu::detail::TapLines<flat>::fit && !cpu::detail::TapLines<wide>::fit);
   // Channels in the lanes where that takes less: some lines at a time and fewer in the end, two vectors, zeros around.
   constexpr Conv2dGeometry lines{3, 11, 11, vector_width - 1, 5, 5, 1, 0},

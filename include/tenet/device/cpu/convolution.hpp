@@ -5,6 +5,7 @@
 #include "tenet/device/cpu/conv2d_samples_last.hpp"
 #include "tenet/device/cpu/conv2d_samples_last_weight_gradient.hpp"
 #include "tenet/device/cpu/conv2d_weight_gradient.hpp"
+#include "tenet/device/cpu/long_row.hpp"
 #include "tenet/device/cpu/winograd.hpp"
 #include "tenet/device/cpu/winograd_samples_last.hpp"
 #include "tenet/device/cpu/winograd_samples_last_weight_gradient.hpp"
@@ -36,9 +37,9 @@ constexpr ConvolutionKernel convolution_kernel(const Conv2dGeometry& g) {
                                      : ConvolutionKernel::patches;
 }
 
-/// Whether a batch is large enough for the kernel of its shape; else patches serve it. Winograd transforms all weights
-/// at each call, which takes as long as the direct multiplications of some 20 positions. Sixteen samples in lanes take
-/// as long as one.
+/// Whether a batch is large enough for the kernel of its shape; else patches serve it, or, of few channels, the long
+/// row. Winograd transforms all weights at each call, which takes as long as the direct multiplications of some 20
+/// positions. Sixteen samples in lanes take as long as one.
 template <ConvolvingWorkers Executor = Workers>
 constexpr bool batch_pays(const Conv2dGeometry& g, long batch) {
   return convolution_kernel<Executor>(g) == ConvolutionKernel::winograd ? batch * g.positions() >= 32
@@ -79,12 +80,34 @@ constexpr auto lane_weight_pass() {
     return detail::LaneWeightPass{g};
 }
 
+namespace detail {
+// The forward pass of few samples with few channels.
+
+template <Conv2dGeometry g>
+constexpr long scratch_few_samples(const Workers* workers) {
+  return long_row_fits(g) ? scratch_conv2d_long_row(g) : scratch_conv2d(workers, g);
+}
+template <Conv2dGeometry g>
+long workspace_few_samples(const Workers* workers, long batch) {
+  return long_row_fits(g) ? 0 : workspace_conv2d(workers, g, batch);
+}
+template <Conv2dGeometry g>
+void run_few_samples(Workers& workers, int batch, const float* input, const float* weight, float* result,
+                     Epilogue epilogue) {
+  if constexpr (long_row_fits(g))
+    run_conv2d_long_row(workers, g, batch, input, weight, result, epilogue);
+  else
+    run_conv2d(workers, g, batch, input, weight, result, epilogue);
+}
+}  // namespace detail
+
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 constexpr long scratch_conv2d(const Executor* workers, Known<g>) {
   if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd)
     return detail::larger(scratch_winograd(workers, g), scratch_conv2d(workers, g));
   else if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels)
-    return detail::larger(scratch_lane_pass(lane_pass<Executor, g, false>(), true), scratch_conv2d(workers, g));
+    return detail::larger(scratch_lane_pass(lane_pass<Executor, g, false>(), Layout::standard),
+                          detail::scratch_few_samples<g>(workers));
   else
     return scratch_conv2d(workers, g);
 }
@@ -94,7 +117,7 @@ constexpr long scratch_conv2d_input_gradient(const Executor* workers, Known<g>) 
   if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd)
     return detail::larger(scratch_winograd(workers, exchanged(g)), scratch_conv2d_input_gradient(workers, g));
   else if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels)
-    return scratch_lane_pass(lane_pass<Executor, g, true>(), true);
+    return scratch_lane_pass(lane_pass<Executor, g, true>(), Layout::standard);
   else
     return scratch_conv2d_input_gradient(workers, g);
 }
@@ -104,7 +127,7 @@ constexpr long scratch_conv2d_weight_gradient(const Executor* workers, Known<g>)
   if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd)
     return detail::larger(scratch_winograd_weight_gradient(workers, g), scratch_conv2d_weight_gradient(workers, g));
   else if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels)
-    return scratch_lane_weight_pass(lane_weight_pass<Executor, g>(), true);
+    return scratch_lane_weight_pass(lane_weight_pass<Executor, g>(), Layout::standard);
   else
     return scratch_conv2d_weight_gradient(workers, g);
 }
@@ -114,9 +137,12 @@ constexpr long scratch_conv2d_weight_gradient(const Executor* workers, Known<g>)
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 long workspace_conv2d(const Executor* workers, Known<g>, long batch) {
   constexpr ConvolutionKernel kernel = convolution_kernel<Executor>(g);
-  if (kernel == ConvolutionKernel::patches || !batch_pays<Executor>(g, batch))
-    return workspace_conv2d(workers, g, batch);
-  return kernel == ConvolutionKernel::winograd ? detail::workspace_winograd_from(g, batch) : 0;
+  if constexpr (kernel == ConvolutionKernel::few_channels)
+    return batch_pays<Executor>(g, batch) ? 0 : detail::workspace_few_samples<g>(workers, batch);
+  else
+    return kernel == ConvolutionKernel::patches || !batch_pays<Executor>(g, batch)
+               ? workspace_conv2d(workers, g, batch)
+               : detail::workspace_winograd_from(g, batch);
 }
 
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
@@ -140,15 +166,19 @@ long workspace_conv2d_weight_gradient(const Executor* workers, Known<g>, long ba
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 void run_conv2d(Executor& workers, Known<g>, int batch, const float* input, const float* weight, float* result,
                 Epilogue epilogue = {}) {
-  if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
+  if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels) {
     if (batch_pays<Executor>(g, batch))
-      return detail::run_winograd_from<g>(workers, batch, input, weight, false, result, epilogue);
-  } else if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels) {
-    if (batch_pays<Executor>(g, batch))
-      return detail::run_lane_pass<true>(workers, lane_pass<Executor, g, false>(), batch, input, weight, result,
-                                         epilogue);
+      detail::run_lane_pass(workers, lane_pass<Executor, g, false>(), Layout::standard, batch, input, weight, result,
+                            epilogue);
+    else
+      detail::run_few_samples<g>(workers, batch, input, weight, result, epilogue);
+  } else {
+    if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
+      if (batch_pays<Executor>(g, batch))
+        return detail::run_winograd_from<g>(workers, batch, input, weight, false, result, epilogue);
+    }
+    run_conv2d(workers, g, batch, input, weight, result, epilogue);
   }
-  run_conv2d(workers, g, batch, input, weight, result, epilogue);
 }
 
 // Gradients of few channels have one kernel for every batch: small batches are trained seldom, and what is not called
@@ -158,8 +188,8 @@ template <ConvolvingWorkers Executor, Conv2dGeometry g>
 void run_conv2d_input_gradient(Executor& workers, Known<g>, int batch, const float* gradient_of_result,
                                const float* weight, float* input_gradient, Epilogue epilogue = {}) {
   if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels) {
-    detail::run_lane_pass<true>(workers, lane_pass<Executor, g, true>(), batch, gradient_of_result, weight,
-                                input_gradient, epilogue);
+    detail::run_lane_pass(workers, lane_pass<Executor, g, true>(), Layout::standard, batch, gradient_of_result, weight,
+                          input_gradient, epilogue);
   } else {
     if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
       if (batch_pays<Executor>(g, batch))
@@ -174,8 +204,8 @@ template <ConvolvingWorkers Executor, Conv2dGeometry g>
 void run_conv2d_weight_gradient(Executor& workers, Known<g>, int batch, const float* input,
                                 const float* gradient_of_result, float* weight_gradient) {
   if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels) {
-    detail::run_lane_weight_pass<true>(workers, lane_weight_pass<Executor, g>(), batch, input, gradient_of_result,
-                                       weight_gradient);
+    detail::run_lane_weight_pass(workers, lane_weight_pass<Executor, g>(), Layout::standard, batch, input,
+                                 gradient_of_result, weight_gradient);
   } else {
     if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::winograd) {
       if (batch_pays<Executor>(g, batch))

@@ -12,7 +12,8 @@ concept ConvolvesSamplesLast =
 
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 constexpr long scratch_conv2d(const Executor* workers, SamplesLast, Known<g>, float) {  // of a program: no re-laying
-  return detail::larger(scratch_conv2d(workers, g), scratch_lane_pass(lane_pass<Executor, g, false>(), false));
+  return detail::larger(detail::scratch_few_samples<g>(workers),
+                        scratch_lane_pass(lane_pass<Executor, g, false>(), Layout::samples_last));
 }
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 constexpr long scratch_conv2d_input_gradient(const Executor* workers, SamplesLast, Known<g>, float) {
@@ -25,7 +26,7 @@ constexpr long scratch_conv2d_weight_gradient(const Executor* workers, SamplesLa
 
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 long workspace_conv2d(const Executor* workers, SamplesLast, Known<g>, float, long batch) {
-  return lies_in_lanes(batch) ? 0 : workspace_conv2d(workers, g, batch);
+  return lies_in_lanes(batch) ? 0 : detail::workspace_few_samples<g>(workers, batch);
 }
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 constexpr long workspace_conv2d_input_gradient(const Executor*, SamplesLast, Known<g>, float, long) {
@@ -41,9 +42,10 @@ template <class Executor, Conv2dGeometry g>
 void run_conv2d(Executor& workers, SamplesLast, Known<g>, int batch, const float* input, const float* weight,
                 float* result, Epilogue epilogue = {}) {
   if (lies_in_lanes(batch))
-    detail::run_lane_pass<false>(workers, lane_pass<Executor, g, false>(), batch, input, weight, result, epilogue);
+    detail::run_lane_pass(workers, lane_pass<Executor, g, false>(), Layout::samples_last, batch, input, weight, result,
+                          epilogue);
   else
-    run_conv2d(workers, g, batch, input, weight, result, epilogue);
+    detail::run_few_samples<g>(workers, batch, input, weight, result, epilogue);
 }
 
 template <class Executor, Conv2dGeometry g>
@@ -51,8 +53,8 @@ template <class Executor, Conv2dGeometry g>
 void run_conv2d_input_gradient(Executor& workers, SamplesLast, Known<g>, int batch, const float* gradient_of_result,
                                const float* weight, float* input_gradient, Epilogue epilogue = {}) {
   if (lies_in_lanes(batch))
-    detail::run_lane_pass<false>(workers, lane_pass<Executor, g, true>(), batch, gradient_of_result, weight,
-                                 input_gradient, epilogue);
+    detail::run_lane_pass(workers, lane_pass<Executor, g, true>(), Layout::samples_last, batch, gradient_of_result,
+                          weight, input_gradient, epilogue);
   else
     run_conv2d_input_gradient(workers, Known<g>{}, batch, gradient_of_result, weight, input_gradient, epilogue);
 }
@@ -62,8 +64,8 @@ template <class Executor, Conv2dGeometry g>
 void run_conv2d_weight_gradient(Executor& workers, SamplesLast, Known<g>, int batch, const float* input,
                                 const float* gradient_of_result, float* weight_gradient) {
   if (lies_in_lanes(batch))
-    detail::run_lane_weight_pass<false>(workers, lane_weight_pass<Executor, g>(), batch, input, gradient_of_result,
-                                        weight_gradient);
+    detail::run_lane_weight_pass(workers, lane_weight_pass<Executor, g>(), Layout::samples_last, batch, input,
+                                 gradient_of_result, weight_gradient);
   else
     run_conv2d_weight_gradient(workers, Known<g>{}, batch, input, gradient_of_result, weight_gradient);
 }

@@ -211,6 +211,7 @@ void element_range(const ElementArguments& arguments, long first, long last, lon
   }
   constexpr std::make_integer_sequence<int, wiring.inputs> all_inputs{};
   BlockInputs<wiring> inputs{};
+  if constexpr (role == Role::store) stride = 0, repeat = 1;  // as they are: the compiler leaves the loop out
   float* outputs[max_region_outputs];
   for (int k = 0; k < wiring.outputs; ++k) outputs[k] = arguments.outputs[k];
   const bool periodic = are_periodic<wiring>(arguments, all_inputs);

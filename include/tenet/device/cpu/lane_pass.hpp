@@ -33,17 +33,18 @@ constexpr long lane_bands(const Pass& pass) {
 }
 
 template <class Pass>
-constexpr long scratch_lane_pass(const Pass& pass, bool standard) {
+constexpr long scratch_lane_pass(const Pass& pass, Layout layout) {
   return pass.packed_size() + pass.own_size() +
-         (standard ? sample_lanes * (pass.source_size() + pass.result_size()) : 0);
+         (layout == Layout::standard ? sample_lanes * (pass.source_size() + pass.result_size()) : 0);
 }
 
-/// Runs a pass on values in `Layout::samples_last`, or (standard) on values in `Layout::standard`, which are re-laid
-/// group by group.
-template <bool standard, class Pass>
-[[gnu::noinline]] void run_lane_pass(Workers& workers, const Pass& pass, int batch, const float* source,
+/// Runs a pass on values in `Layout::samples_last`, or on values in `Layout::standard`, which are re-laid group by
+/// group.
+template <class Pass>
+[[gnu::noinline]] void run_lane_pass(Workers& workers, const Pass& pass, Layout layout, int batch, const float* source,
                                      const float* weight, float* result, Epilogue epilogue) {
-  workers.reserve_scratch(scratch_lane_pass(pass, standard));
+  workers.reserve_scratch(scratch_lane_pass(pass, layout));
+  const bool standard = layout == Layout::standard;
   const long source_size = pass.source_size(), result_size = pass.result_size();
   const long plane = long{sample_lanes} * pass.height() * pass.width(), line = long{sample_lanes} * pass.width();
   float* const packed = workers.scratch(0);
@@ -53,19 +54,22 @@ template <bool standard, class Pass>
     const long sample = index / bands * sample_lanes;
     const Span lines = lane_band(pass.height(), index % bands, bands);
     float* const own = workers.scratch(worker) + pass.packed_size();
-    if constexpr (standard) {
-      float* const from = own + pass.own_size();
-      float* const to = from + sample_lanes * source_size;
-      to_samples_last(source + sample * source_size, source_size, batch - sample, source_size, from);
-      pass.run(packed, from, to, lines, own);
+    const float* from = source + sample * source_size;
+    float* to = result + sample * result_size;
+    if (standard) {
+      float* const source_in_lanes = own + pass.own_size();
+      to_samples_last(from, source_size, batch - sample, source_size, source_in_lanes);
+      from = source_in_lanes;
+      to = source_in_lanes + sample_lanes * source_size;
+    }
+    pass.run(packed, from, to, lines, own);
+    if (standard) {
       from_samples_last(to, result_size, result + sample * result_size, result_size, batch - sample);
-      epilogue(sample * result_size, smaller(batch, sample + sample_lanes) * result_size);
-    } else {
-      pass.run(packed, source + sample * source_size, result + sample * result_size, lines, own);
-      for (long c = 0; c < pass.rows(); ++c) {
-        const long first = sample * result_size + c * plane;
-        epilogue(first + lines.first * line, first + lines.last * line);
-      }
+      return epilogue(sample * result_size, smaller(batch, sample + sample_lanes) * result_size);
+    }
+    for (long c = 0; c < pass.rows(); ++c) {
+      const long first = sample * result_size + c * plane;
+      epilogue(first + lines.first * line, first + lines.last * line);
     }
   };
   run_tasks(workers, groups * bands, batch * pass.g.flops() < inline_flops, task);

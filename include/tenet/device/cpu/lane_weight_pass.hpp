@@ -51,17 +51,19 @@ constexpr long partial_lane_weight_pass(const Pass& pass) {
   return round_up(8 * pass.g.out_channels * pass.sums(), sample_lanes);
 }
 template <class Pass>
-constexpr long scratch_lane_weight_pass(const Pass& pass, bool standard) {
+constexpr long scratch_lane_weight_pass(const Pass& pass, Layout layout) {
   return partial_lane_weight_pass(pass) + sample_lanes * (pass.g.out_channels + 4) * pass.sums() + pass.own_size() +
-         (standard ? sample_lanes * (pass.g.input_size() + pass.g.result_size()) : 0);
+         (layout == Layout::standard ? sample_lanes * (pass.g.input_size() + pass.g.result_size()) : 0);
 }
 
 /// As `run_lane_pass` (lane_pass.hpp), for the gradient by the weight.
-template <bool standard, class Pass>
-[[gnu::noinline]] void run_lane_weight_pass(Workers& workers, const Pass& pass, int batch, const float* input,
-                                            const float* gradient_of_result, float* weight_gradient) {
+template <class Pass>
+[[gnu::noinline]] void run_lane_weight_pass(Workers& workers, const Pass& pass, Layout layout, int batch,
+                                            const float* input, const float* gradient_of_result,
+                                            float* weight_gradient) {
   const Conv2dGeometry& g = pass.g;
-  workers.reserve_scratch(scratch_lane_weight_pass(pass, standard));
+  workers.reserve_scratch(scratch_lane_weight_pass(pass, layout));
+  const bool standard = layout == Layout::standard;
   const long groups = sample_groups(batch), parts = lane_weight_parts(batch), channels = g.out_channels;
   const long rows = pass.sums(), size = channels * rows;
   float* const partial = workers.scratch(0);
@@ -79,7 +81,7 @@ template <bool standard, class Pass>
     for (long group = groups * (part + 1) / parts - 1; group >= groups * part / parts; --group) {
       const long sample = group * sample_lanes, samples = batch - sample;
       const float *x = input + sample * g.input_size(), *dy = gradient_of_result + sample * g.result_size();
-      if constexpr (standard) {
+      if (standard) {
         to_samples_last(x, g.input_size(), samples, g.input_size(), own_input);
         to_samples_last(dy, g.result_size(), samples, g.result_size(), own_upstream);
         x = own_input;

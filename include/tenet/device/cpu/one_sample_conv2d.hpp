@@ -3,81 +3,30 @@
 #include <cstring>
 #include <tenet/core/geometry.hpp>
 #include <tenet/device/cpu/convolution.hpp>
+#include <tenet/device/cpu/long_row.hpp>
 #include <tenet/device/cpu/one_sample_lines.hpp>
 #include <tenet/device/cpu/tile.hpp>
 #include <tenet/device/cpu/transpose.hpp>
 #include <tenet/device/cpu/workers.hpp>
 
 /// The convolution of one sample with few channels, as the first layers of a small network have them, and its
-/// gradients. Positions stand in the lanes. The padded image is one long row of numbers, in which the result of a
-/// position and that of the next one read neighbouring numbers even across the ends of lines: so vectors are always
-/// full, and the few results that belong to no position (of the last kernel width - 1 columns of a line) are left out
-/// at the end. Where lines are short and result channels many, those would take more multiply-adds than channels in the
-/// lanes; so would both, mostly, than Winograd's algorithm along the lines (one_sample_lines.hpp). The gradient by the
-/// input is the convolution of the gradient of the result with exchanged channels. In the gradient by the weight result
-/// channels stand in the lanes.
+/// gradients, with all extents known. The image is one long row (long_row.hpp). Where lines are short and result
+/// channels many, its vectors would take more multiply-adds than channels in the lanes; so would both, mostly, than
+/// Winograd's algorithm along the lines (one_sample_lines.hpp). The gradient by the input is the convolution of the
+/// gradient of the result with exchanged channels. In the gradient by the weight result channels stand in the lanes.
 namespace tenet::cpu {
 
 namespace detail {
 
-/// How the one long row is cut. All of it is known where a program is compiled.
-template <Conv2dGeometry g>
-struct LongRow {
-  static constexpr long width = g.width + 2 * g.padding, height = g.height + 2 * g.padding, plane = width * height;
-  static constexpr long positions = (g.out_height() - 1) * width + g.out_width();
-  static constexpr int vectors = static_cast<int>((positions + vector_width - 1) / vector_width);
-  static constexpr int blocks = (g.out_channels + tile_rows - 1) / tile_rows;
-  static constexpr int rows = (g.out_channels + blocks - 1) / blocks, last_rows = g.out_channels - (blocks - 1) * rows;
-  static constexpr int most = vector_registers == 32 ? 24 : 12;  // sums in registers
-  static constexpr int tile = most / rows < 4 ? most / rows : 4, whole = vectors / tile, rest = vectors % tile;
-  static constexpr long sums_row = long{vectors} * vector_width;
-  /// The last vectors read beyond the image.
-  static constexpr long image_floats = g.channels * plane + 2 * vector_width + g.kernel_width;
-  static constexpr long behind_image = (image_floats + 15) / 16 * 16;
-  static constexpr long floats = behind_image + g.out_channels * sums_row;
-};
-
-/// The image with its border of zeros.
-template <Conv2dGeometry g>
-void pad_image(const float* input, float* image) {
-  using Row = LongRow<g>;
-  fill_floats(image, 0, Row::image_floats);
-  for (int c = 0; c < g.channels; ++c)
-    for (int y = 0; y < g.height; ++y)
-      std::memcpy(image + c * Row::plane + (y + g.padding) * Row::width + g.padding,
-                  input + (long{1} * c * g.height + y) * g.width, sizeof(float) * g.width);
-}
-
-/// Sums for `Rows` result channels and `Vectors` vectors of positions.
-template <int Rows, int Vectors>
-void long_row_tile(const Conv2dGeometry& g, long plane, long width, const float* image, const float* weight, float* to,
-                   long to_row) {
-  constexpr std::make_integer_sequence<int, Rows> rows{};
-  constexpr std::make_integer_sequence<int, Vectors> vectors{};
-  const long taps = g.taps();
-  Vector sum[Rows][Vectors] = {};
-  for (int c = 0; c < g.channels; ++c, image += plane) {
-    const float* line = image;
-    for (int ky = 0; ky < g.kernel_height; ++ky, line += width) {
-      for (int kx = 0; kx < g.kernel_width; ++kx, ++weight) {
-        Vector right[Vectors];
-        load_right(line + kx, right, vectors);
-        multiply_rows<float, Vectors>(weight, taps, right, sum, rows);
-      }
-    }
-  }
-  store_rows<Vectors>(to, to_row, sum, rows);
-}
-
 template <Conv2dGeometry g, int Rows>
 void long_row_channels(const float* image, const float* weight, float* sums) {
-  using Row = LongRow<g>;
-  constexpr long step = Row::tile * vector_width;
-  for (int t = 0; t < Row::whole; ++t)
-    long_row_tile<Rows, Row::tile>(g, Row::plane, Row::width, image + t * step, weight, sums + t * step, Row::sums_row);
-  if constexpr (Row::rest > 0)
-    long_row_tile<Rows, Row::rest>(g, Row::plane, Row::width, image + Row::whole * step, weight,
-                                   sums + Row::whole * step, Row::sums_row);
+  constexpr LongRow row{g};
+  constexpr int tile = row.tile(), whole = row.vectors() / tile, rest = row.vectors() % tile;
+  constexpr long step = tile * vector_width;
+  for (int t = 0; t < whole; ++t)
+    long_row_tile<Rows, tile>(row, image + t * step, weight, g.taps(), sums + t * step, row.sums_row());
+  if constexpr (rest > 0)
+    long_row_tile<Rows, rest>(row, image + whole * step, weight, g.taps(), sums + whole * step, row.sums_row());
 }
 
 /// How positions are cut where result channels stand in the lanes: the sums of some lines stay in registers.
@@ -91,8 +40,8 @@ struct ChannelLines {
   static constexpr int lines = possible < g.out_height() ? possible : static_cast<int>(g.out_height());
   static constexpr int rest = static_cast<int>(g.out_height() % lines);
   /// Transposing weights and results takes about an eighth of the multiply-adds.
-  static constexpr bool pays = line <= most && 8 * row * g.positions() <= 7 * g.out_channels * LongRow<g>::sums_row;
-  static constexpr long image = g.padding == 0 ? 0 : LongRow<g>::behind_image;
+  static constexpr bool pays = line <= most && 8 * row * g.positions() <= 7 * g.out_channels * LongRow{g}.sums_row();
+  static constexpr long image = g.padding == 0 ? 0 : LongRow{g}.behind_image();
   static constexpr long weights = g.taps() * row, floats = image + weights + g.positions() * row;
 };
 
@@ -101,9 +50,9 @@ template <Conv2dGeometry g, int... Position>
 void sum_channels(const float* image, const float* weight, float* to, std::integer_sequence<int, Position...> all) {
   constexpr int vectors = ChannelLines<g>::vectors;
   constexpr std::make_integer_sequence<int, vectors> each{};
-  constexpr long width = LongRow<g>::width, columns = g.out_width();
+  constexpr long width = LongRow{g}.width(), columns = g.out_width();
   Vector sum[sizeof...(Position)][vectors] = {};
-  for (int c = 0; c < g.channels; ++c, image += LongRow<g>::plane) {
+  for (int c = 0; c < g.channels; ++c, image += LongRow{g}.plane()) {
     const float* line = image;
     for (int ky = 0; ky < g.kernel_height; ++ky, line += width) {
       for (int kx = 0; kx < g.kernel_width; ++kx, weight += ChannelLines<g>::row) {
@@ -125,12 +74,12 @@ void convolve_channels(const float* input, const float* weight, float* result, f
   float* const sums = turned + Cut::weights;
   const float* image = input;
   if constexpr (g.padding > 0) {
-    pad_image<g>(input, room);
+    pad_image(LongRow{g}, input, room);
     image = room;
   }
   if constexpr (g.out_channels < Cut::row) fill_floats(turned, 0, Cut::weights);
   transpose_vectors(weight, g.taps(), g.out_channels, g.taps(), turned, Cut::row);
-  constexpr long width = LongRow<g>::width, columns = g.out_width();
+  constexpr long width = LongRow{g}.width(), columns = g.out_width();
   int y = 0;
   for (; y + Cut::lines <= g.out_height(); y += Cut::lines)
     sum_channels<g>(image + y * width, turned, sums + y * columns * Cut::row,
@@ -143,12 +92,10 @@ void convolve_channels(const float* input, const float* weight, float* result, f
 
 }  // namespace detail
 
-/// Whether the convolution of one sample goes this way: a stride of one, and too few channels to fill vectors with
-/// them.
+/// Whether the convolution of one sample goes this way.
 template <ConvolvingWorkers Executor = Workers>
-constexpr bool long_row_fits(const Conv2dGeometry& g) {
-  return g.stride == 1 && convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels &&
-         g.kernel_width <= g.width;
+constexpr bool one_sample_fits(const Conv2dGeometry& g) {
+  return convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels && long_row_fits(g);
 }
 
 namespace detail {
@@ -160,7 +107,7 @@ constexpr bool one_sample_lines_pay() {
     return false;
   } else {
     using Cut = OneSampleLines<g>;
-    const long direct = ChannelLines<g>::pays ? g.positions() * Cut::vectors : g.out_channels * LongRow<g>::vectors;
+    const long direct = ChannelLines<g>::pays ? g.positions() * Cut::vectors : g.out_channels * LongRow{g}.vectors();
     const long products = g.out_height() * Cut::tiles * Cut::points * Cut::vectors;  // of a line of the kernel
     return Cut::possible > 0 && 5 * products < 4 * Cut::taps * direct;
   }
@@ -169,20 +116,20 @@ constexpr bool one_sample_lines_pay() {
 
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 constexpr long scratch_conv2d_one_sample(const Executor* workers, Known<g>) {
-  if constexpr (!long_row_fits<Executor>(g))
+  if constexpr (!one_sample_fits<Executor>(g))
     return scratch_conv2d(workers, Known<g>{});
   else if constexpr (detail::one_sample_lines_pay<Executor, g>())
     return detail::OneSampleLines<g>::floats;
   else if constexpr (detail::ChannelLines<g>::pays)
     return detail::ChannelLines<g>::floats;
   else
-    return detail::LongRow<g>::floats;
+    return detail::LongRow{g}.floats();
 }
 
 /// `run_conv2d` of one sample.
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 void run_conv2d_one_sample(Executor& workers, Known<g>, const float* input, const float* weight, float* result) {
-  if constexpr (!long_row_fits<Executor>(g)) {
+  if constexpr (!one_sample_fits<Executor>(g)) {
     run_conv2d(workers, Known<g>{}, 1, input, weight, result);
   } else if constexpr (detail::one_sample_lines_pay<Executor, g>()) {
     workers.reserve_scratch(detail::OneSampleLines<g>::floats);
@@ -191,20 +138,17 @@ void run_conv2d_one_sample(Executor& workers, Known<g>, const float* input, cons
     workers.reserve_scratch(detail::ChannelLines<g>::floats);
     detail::convolve_channels<g>(input, weight, result, workers.scratch(0));
   } else {
-    using Row = detail::LongRow<g>;
-    workers.reserve_scratch(Row::floats);
+    constexpr detail::LongRow row{g};
+    workers.reserve_scratch(row.floats());
     float* const image = workers.scratch(0);
-    float* const sums = image + Row::behind_image;
-    detail::pad_image<g>(input, image);
-    for (int block = 0; block + 1 < Row::blocks; ++block)
-      detail::long_row_channels<g, Row::rows>(image, weight + block * Row::rows * g.taps(),
-                                              sums + block * Row::rows * Row::sums_row);
-    constexpr int first = (Row::blocks - 1) * Row::rows;
-    detail::long_row_channels<g, Row::last_rows>(image, weight + first * g.taps(), sums + first * Row::sums_row);
-    for (int o = 0; o < g.out_channels; ++o)
-      for (int y = 0; y < g.out_height(); ++y)
-        std::memcpy(result + (long{1} * o * g.out_height() + y) * g.out_width(),
-                    sums + o * Row::sums_row + y * Row::width, sizeof(float) * g.out_width());
+    float* const sums = image + row.behind_image();
+    detail::pad_image(row, input, image);
+    for (int block = 0; block + 1 < row.blocks(); ++block)
+      detail::long_row_channels<g, row.rows()>(image, weight + block * row.rows() * g.taps(),
+                                               sums + block * row.rows() * row.sums_row());
+    constexpr int first = (row.blocks() - 1) * row.rows();
+    detail::long_row_channels<g, row.last_rows()>(image, weight + first * g.taps(), sums + first * row.sums_row());
+    detail::take_positions(row, sums, result);
   }
 }
 
@@ -212,8 +156,8 @@ void run_conv2d_one_sample(Executor& workers, Known<g>, const float* input, cons
 template <ConvolvingWorkers Executor, Conv2dGeometry g>
 void run_conv2d_input_gradient_one_sample(Executor& workers, Known<g>, const float* gradient_of_result,
                                           const float* weight, float* input_gradient) {
-  if constexpr (long_row_fits<Executor>(g) && g.kernel_height == g.kernel_width && g.padding < g.kernel_width &&
-                long_row_fits<Executor>(exchanged(g))) {
+  if constexpr (one_sample_fits<Executor>(g) && g.kernel_height == g.kernel_width && g.padding < g.kernel_width &&
+                one_sample_fits<Executor>(exchanged(g))) {
     constexpr int kernel = g.kernel_height * g.kernel_width;
     float* rotated = workers.workspace(g.weight_size());
     for (int c = 0; c < g.channels; ++c)
@@ -241,7 +185,7 @@ struct TapLines {
   static constexpr bool fit = vectors * g.kernel_width <= most;
   static constexpr int possible = fit ? most / (vectors * g.kernel_width) : 1;
   static constexpr int lines = possible < g.kernel_height ? possible : g.kernel_height, rest = g.kernel_height % lines;
-  static constexpr long floats = LongRow<g>::behind_image + (g.positions() + g.taps()) * row;
+  static constexpr long floats = LongRow{g}.behind_image() + (g.positions() + g.taps()) * row;
 };
 
 /// to [taps, row] = the sum over all positions of image[position + tap] * gradient[position, …], for the taps of
@@ -249,7 +193,7 @@ struct TapLines {
 template <Conv2dGeometry g, int Vectors, int... Tap>
 void sum_taps(const float* image, const float* gradient, float* to, std::integer_sequence<int, Tap...> taps) {
   constexpr std::make_integer_sequence<int, Vectors> vectors{};
-  constexpr long width = LongRow<g>::width, row = TapLines<g>::row;
+  constexpr long width = LongRow{g}.width(), row = TapLines<g>::row;
   Vector sum[sizeof...(Tap)][Vectors] = {};
   for (int y = 0; y < g.out_height(); ++y, image += g.stride * width) {
     for (int x = 0; x < g.out_width(); ++x, gradient += row) {
@@ -266,7 +210,7 @@ void sum_taps(const float* image, const float* gradient, float* to, std::integer
 template <Conv2dGeometry g, int Lines>
 void sum_lines(const float* image, const float* gradient, int channel, int line, float* sums) {
   using Cut = TapLines<g>;
-  image += channel * LongRow<g>::plane + line * LongRow<g>::width;
+  image += channel * LongRow{g}.plane() + line * LongRow{g}.width();
   sums += (channel * g.kernel_height + line) * long{g.kernel_width} * Cut::row;
   for (int o = 0; o < Cut::row; o += Cut::vectors * vector_width)
     sum_taps<g, Cut::vectors>(image, gradient + o, sums + o, std::make_integer_sequence<int, Lines * g.kernel_width>{});
@@ -282,9 +226,9 @@ void run_conv2d_weight_gradient_one_sample(Executor& workers, Known<g>, const fl
   if constexpr (convolution_kernel<Executor>(g) == ConvolutionKernel::few_channels && Cut::fit) {
     workers.reserve_scratch(Cut::floats);
     float* const image = workers.scratch(0);
-    float* const gradient = image + detail::LongRow<g>::behind_image;
+    float* const gradient = image + detail::LongRow{g}.behind_image();
     float* const sums = gradient + g.positions() * Cut::row;
-    detail::pad_image<g>(input, image);
+    detail::pad_image(detail::LongRow{g}, input, image);
     if constexpr (g.out_channels < Cut::row) detail::fill_floats(gradient, 0, g.positions() * Cut::row);
     detail::transpose_vectors(gradient_of_result, g.positions(), g.out_channels, g.positions(), gradient, Cut::row);
     for (int c = 0; c < g.channels; ++c) {

@@ -27,8 +27,8 @@ template <int size>
 
 /// Row i of 16 samples at to + i * to_step = element i of `samples` samples that lie `sample_step` apart, for the first
 /// `count` elements; missing samples are copies of the last one.
-inline void to_samples_last(const float* from, long sample_step, long samples, long count, float* to,
-                            long to_step = sample_lanes) {
+[[gnu::noinline]] inline void to_samples_last(const float* from, long sample_step, long samples, long count, float* to,
+                                              long to_step = sample_lanes) {
   if (samples >= sample_lanes) return transpose_vectors(from, sample_step, sample_lanes, count, to, to_step);
   transpose(from, sample_step, samples, count, to, to_step);
   for (long p = 0; p < count; ++p) {
