@@ -99,9 +99,9 @@ class BatchQueue {
                                BatchMemory memory)
       : memory_(memory),
         batch_size_(batch_size),
-        workers_(workers),
         // One slot more than what may be ahead: the caller holds one.
-        slots_(workers == 0 ? 1 : static_cast<std::size_t>(workers) * static_cast<std::size_t>(prefetch) + 1) {
+        slots_(workers == 0 ? 1 : static_cast<std::size_t>(workers) * static_cast<std::size_t>(prefetch) + 1),
+        threads_(static_cast<std::size_t>(workers)) {
     input_bytes_ = layout.input_bytes();
     target_bytes_ = layout.target_bytes();
     const long input_block = round_up(input_bytes_ * batch_size), target_block = round_up(target_bytes_ * batch_size);
@@ -132,7 +132,8 @@ class BatchQueue {
       cancelled_ = false;
     }
     try {
-      while (static_cast<int>(threads_.size()) < workers_) threads_.push_back(std::thread([this] { work(); }));
+      for (std::thread& thread : threads_)
+        if (!thread.joinable()) thread = std::thread([this] { work(); });
     } catch (...) {
       stop();
       throw;
@@ -156,7 +157,7 @@ class BatchQueue {
   /// Waits for batch `index`, the one after the last, whose memory is given back; throws what reading it threw.
   [[gnu::noinline]] void next(long index, Batch& batch) {
     Slot& slot = slots_[static_cast<std::size_t>(index) % slots_.size()];
-    if (workers_ == 0) {
+    if (threads_.empty()) {
       fill(slot, index);
     } else {
       std::unique_lock lock(mutex_);
@@ -193,8 +194,8 @@ class BatchQueue {
       closing_ = cancelled_ = true;
     }
     claimable_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
+    for (std::thread& thread : threads_)
+      if (thread.joinable()) thread.join();
   }
 
   long failed_sample_ = -1;
@@ -257,7 +258,7 @@ class BatchQueue {
   BatchMemory memory_;
   std::byte* block_ = nullptr;
   long input_bytes_ = 0, target_bytes_ = 0;
-  int batch_size_, workers_;
+  int batch_size_;
   std::vector<Slot> slots_;
   std::vector<std::thread> threads_;
 

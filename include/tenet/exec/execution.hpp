@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <tenet/core/any_object.hpp>
@@ -9,7 +10,6 @@
 #include <tenet/exec/one_sample.hpp>
 #include <tenet/exec/program.hpp>
 #include <utility>
-#include <vector>
 
 namespace tenet {
 
@@ -263,7 +263,7 @@ class Execution {
     const long room = Program::lowered.room_for(batch);
     long workspace = 0;
     if constexpr (lends_workspace<Kernels>) {
-      workspaces_.assign(static_cast<std::size_t>(Program::order.count), {});
+      workspaces_.fill({});
       arenas_.workspaces = workspaces_.data();
       if (batch > 0)
         workspace = StepRunner<Kernels>::place_workspaces(batch, room, Program::per_sample_floats,
@@ -304,7 +304,7 @@ class Execution {
   Buffer numbers_;
   DeviceBuffer<Executor> numbers_there_;  // on a device with a memory of its own
   Arenas arenas_{};
-  std::vector<Workspace> workspaces_;  // by the number of a step
+  std::array<Workspace, static_cast<std::size_t>(Program::order.count)> workspaces_{};  // by the number of a step
   long samples_of_all_ = 0;
   std::uint64_t version_ = 0;
   bool ran_one_sample_ = false, is_prepared_ = false, numbers_are_new_ = true;

@@ -22,6 +22,8 @@ inline long quotient(long a, long b) {
   return ((a | b) >> 32) == 0 ? static_cast<long>(static_cast<unsigned>(a) / static_cast<unsigned>(b)) : a / b;
 }
 
+inline long begin_of_block(long i, long block) { return i < block ? 0 : quotient(i, block) * block; }
+
 /// The lanes of the last vector; the compiler is told that it is not a whole one.
 inline int rest_of(long left) {
   if (left >= vector_width) __builtin_unreachable();
@@ -84,16 +86,14 @@ template <Wiring wiring, int... K>
   (find_input<wiring, K>(arguments, i, block), ...);
 }
 
-/// Whether each block reads the same elements of an input as the one before, or goes on in it.
-template <Wiring wiring, int k>
-inline bool is_periodic(const ElementArguments& arguments) {
-  const ElementArguments::Input& input = arguments.inputs[k];
-  if (wiring.input_is_turned(k)) return false;
-  return input.count <= 1 || (input.inner == 1 && input.count == arguments.block);
-}
-template <Wiring wiring, int... K>
-inline bool are_periodic(const ElementArguments& arguments, std::integer_sequence<int, K...>) {
-  return (is_periodic<wiring, K>(arguments) && ...);
+/// Whether each block reads the same elements of all inputs as the one before, or goes on in them.
+[[gnu::noinline]] inline bool are_periodic(const ElementArguments& arguments, const Wiring& wiring) {
+  for (int k = 0; k < wiring.inputs; ++k) {
+    const ElementArguments::Input& input = arguments.inputs[k];
+    if (wiring.input_is_turned(k)) return false;
+    if (input.count > 1 && (input.inner != 1 || input.count != arguments.block)) return false;
+  }
+  return true;
 }
 /// Goes on to the block that begins `by` elements behind: with periodic inputs no index is computed.
 template <Wiring wiring, int... K>
@@ -214,10 +214,9 @@ void element_range(const ElementArguments& arguments, long first, long last, lon
   if constexpr (role == Role::store) stride = 0, repeat = 1;  // as they are: the compiler leaves the loop out
   float* outputs[max_region_outputs];
   for (int k = 0; k < wiring.outputs; ++k) outputs[k] = arguments.outputs[k];
-  const bool periodic = are_periodic<wiring>(arguments, all_inputs);
+  const bool periodic = are_periodic(arguments, wiring);
   const long block = arguments.block;
-  const auto begin_of_block = [&](long i) { return i < block ? 0 : quotient(i, block) * block; };
-  const long first_block = begin_of_block(first);
+  const long first_block = begin_of_block(first, block);
   const bool whole_blocks_apart = stride % block == 0;
   if constexpr (role == Role::sum_rows)
     if (periodic && whole_blocks_apart && last <= first_block + block) {
@@ -230,7 +229,7 @@ void element_range(const ElementArguments& arguments, long first, long last, lon
   Vector sum = zero_lanes(), other = zero_lanes();  // two of them, as an addition takes four cycles
   for (long r = 0; r < repeat; ++r) {
     const long end = last + r * stride;
-    long i = first + r * stride, begin = whole_blocks_apart ? first_block + r * stride : begin_of_block(i);
+    long i = first + r * stride, begin = whole_blocks_apart ? first_block + r * stride : begin_of_block(i, block);
     for (; i < end; begin += block) {
       const long stop = begin + block < end ? begin + block : end;
       if (periodic && found >= 0)

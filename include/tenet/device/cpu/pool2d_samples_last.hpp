@@ -21,8 +21,8 @@ struct Window {
 };
 
 /// Calls range(first, last) for the planes of all groups of samples, in pieces.
-template <class Range>
-void run_lane_planes(Workers& workers, const Pool2dGeometry& g, int batch, long passes, Range&& range) {
+inline void run_lane_planes(Workers& workers, const Pool2dGeometry& g, int batch, long passes,
+                            const RangeReference& range) {
   run_ranges(workers, sample_groups(batch) * g.channels, passes * sample_lanes * g.height * g.width, range);
 }
 

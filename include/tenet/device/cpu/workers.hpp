@@ -12,23 +12,32 @@
 
 namespace tenet::cpu {
 
-/// A task without its type, to be called as task(index, worker) while it lives: its body is compiled once, and what
-/// runs it once for all tasks.
-class TaskReference {
+/// A function without its type, called as function(arguments…) while it lives: its body is compiled once, and what
+/// calls it once for all of them. It must not throw.
+template <class... Arguments>
+class FunctionReference {
  public:
-  template <class Task>
-  TaskReference(Task&& task)
-      : function_([](void* context, int index, int worker) noexcept {
-          (*static_cast<std::remove_reference_t<Task>*>(context))(index, worker);
-        }),
-        context_(const_cast<void*>(static_cast<const void*>(&task))) {}
+  template <class Function>
+  FunctionReference(Function&& function)
+      : call_(&call<std::remove_reference_t<Function>>),
+        function_(const_cast<void*>(static_cast<const void*>(&function))) {}
 
-  void operator()(int index, int worker) const noexcept { function_(context_, index, worker); }
+  void operator()(Arguments... arguments) const noexcept { call_(function_, arguments...); }
 
  private:
-  void (*function_)(void* context, int index, int worker) noexcept;
-  void* context_;
+  template <class Function>
+  static void call(void* function, Arguments... arguments) noexcept {
+    (*static_cast<Function*>(function))(arguments...);
+  }
+
+  void (*call_)(void* function, Arguments...) noexcept;
+  void* function_;
 };
+
+/// task(index, worker)
+using TaskReference = FunctionReference<int, int>;
+/// range(first, last)
+using RangeReference = FunctionReference<long, long>;
 
 /// A pool of threads that runs numbered tasks; the calling thread takes part as worker 0.
 ///
@@ -42,8 +51,9 @@ class Workers {
     const int processors = available_processors();
     size_ = threads > 0 ? threads : processors;
     spins_ = size_ <= processors ? 4000 : 0;  // spinning helps nobody when there are more threads than processors
-    threads_.reserve(static_cast<std::size_t>(size_ - 1));
-    for (int worker = 1; worker < size_; ++worker) threads_.push_back(std::thread([this, worker] { serve(worker); }));
+    threads_ = std::vector<std::thread>(static_cast<std::size_t>(size_ - 1));
+    int worker = 0;
+    for (std::thread& thread : threads_) thread = std::thread([this, place = ++worker] { serve(place); });
   }
 
   Workers(const Workers&) = delete;
@@ -194,8 +204,8 @@ inline void run_tasks(Workers& workers, long tasks, bool small, const TaskRefere
 /// Calls range(first, last) for consecutive ranges of about `cost`-weighted 16 Ki elements that cover [0, count):
 /// `cost` is the number of elements that one index stands for. The ranges depend on count, cost and `unit`, which
 /// divides their bounds.
-template <class Range>
-void run_ranges(Workers& workers, long count, long cost, Range&& range, long unit = 1) {
+[[gnu::noinline]] inline void run_ranges(Workers& workers, long count, long cost, const RangeReference& range,
+                                         long unit = 1) {
   const long length = (1 << 14) / (cost > 0 ? cost : 1) / unit * unit;
   const long step = length > 0 ? length : unit;
   auto task = [&](int index, int) {
