@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <tenet/device/reference.hpp>
 #include <tenet/nn/linear.hpp>
+#include <tenet/nn/sequential.hpp>
 #include <tenet/optim/sgd.hpp>
 #include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/inter_op_parallel.hpp>
