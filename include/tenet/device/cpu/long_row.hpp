@@ -5,7 +5,6 @@
 
 #include "tenet/core/geometry.hpp"
 #include "tenet/device/cpu/product.hpp"
-#include "tenet/device/cpu/spans.hpp"
 #include "tenet/device/cpu/tile.hpp"
 #include "tenet/device/cpu/workers.hpp"
 #include "tenet/device/epilogue.hpp"
