@@ -31,7 +31,7 @@ struct LongRow {
   constexpr long sums_row() const { return long{vectors()} * vector_width; }
   /// The last vectors read beyond the image.
   constexpr long image_floats() const { return g.channels * plane() + 2 * vector_width + g.kernel_width; }
-  constexpr long behind_image() const { return (image_floats() + 15) / 16 * 16; }
+  constexpr long behind_image() const { return round_up(image_floats(), 16); }
   constexpr long floats() const { return behind_image() + g.out_channels * sums_row(); }
 
   // A tile: so many result channels, the last ones perhaps fewer, by so many vectors.
