@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   const auto file_of = [&](int rank) { return options.text("file") + ".rank" + std::to_string(rank); };
   const TimelineReport timeline = trainer.timeline();
   timeline.write(file_of(mpi.rank()));
-  MpiTransport others = Mpi::connect();
+  auto others = Mpi::connect();
   barrier(others, {"files of all ranks"});
   if (mpi.rank() != 0) return 0;
   std::vector<std::string> files;

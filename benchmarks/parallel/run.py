@@ -75,9 +75,13 @@ def staleness() -> list[Row]:
 
 def inter_op() -> list[Row]:
     """Two towers that do not depend on each other on two devices, over one after the other; 0.5 is the limit."""
-    found = run_json(build("bench_parallel_ours_inter_op") / "bench_parallel_ours_inter_op")  # it compares the bits
+    program = build("bench_parallel_ours_inter_op") / "bench_parallel_ours_inter_op"
+    best: dict[str, dict[str, float]] = {}
+    for _ in range(3):
+        for name, each in run_json(program).items():  # it compares the bits
+            best[name] = {case: min(seconds, best.get(name, each)[case]) for case, seconds in each.items()}
     return [Row(f"two towers of {name}, InterOpParallel<2> over one core", "times", each["two"] / each["one"], {}, 0.55)
-            for name, each in found.items()]
+            for name, each in best.items()]
 
 
 def prediction() -> list[Row]:
@@ -173,28 +177,31 @@ def main() -> int:
     rows += gradients_in_shared_memory()
 
     programs = build(*(f"bench_parallel_ours_{kind}_all_reduce" for kind in ("threads", "shared_memory", "mpi")))
-    threads: dict[str, float] = {}
+    threads: dict[str, list[float]] = {}
     shared: dict[str, list[float]] = {}
     processes: dict[str, list[float]] = {}
     for _ in range(3):
         found = run_json(programs / "bench_parallel_ours_threads_all_reduce")
-        threads = {size: min(each, threads.get(size, each)) for size, each in found.items()}
+        threads = {size: [min(pair) for pair in zip(each, threads.get(size, each))] for size, each in found.items()}
         found = run_json(ROOT / "tools" / "mpirun.sh", "2", programs / "bench_parallel_ours_mpi_all_reduce")
         processes = {size: [min(pair) for pair in zip(each, processes.get(size, each))] for size, each in found.items()}
         found = run_json(ROOT / "tools" / "processes.sh", "2", programs / "bench_parallel_ours_shared_memory_all_reduce")
         shared = {size: [min(pair) for pair in zip(each, shared.get(size, each))] for size, each in found.items()}
     bars = {4096: 0.5, 65536: 3, 4194304: 120}
-    for size, figure in threads.items():
-        peers = {"Open MPI": processes[size][1], "gloo": ddp["all_reduce"][size]}
-        rows.append(Row(f"all_reduce of {text(int(size))}, 2 threads", "us", figure, peers, bars.get(int(size))))
+    for size, (kept, written) in threads.items():
+        peers = {"Open MPI": processes[size][2], "gloo": ddp["all_reduce"][size]}
+        rows.append(Row(f"all_reduce of {text(int(size))}, 2 threads", "us", kept, peers, bars.get(int(size))))
+        rows.append(Row(f"writing {text(int(size))} and all_reduce of it, 2 threads", "us", written,
+                        {"Open MPI": processes[size][3]}))
     for size, figures in shared.items():
-        peers = {"Open MPI": processes[size][1], "gloo": ddp["all_reduce"][size]}
+        peers = {"Open MPI": processes[size][2], "gloo": ddp["all_reduce"][size]}
         for where, figure in zip(("in shared memory", "copied into shared memory"), figures):
             bar = bars.get(int(size)) if where == "in shared memory" else None
             rows.append(Row(f"all_reduce of {text(int(size))}, 2 processes, {where}", "us", figure, peers, bar))
-    for size, (ours, theirs) in processes.items():
-        rows.append(Row(f"all_reduce of {text(int(size))}, 2 processes, over MPI", "us", ours, {"Open MPI": theirs}, 1,
-                        of="ratio"))
+    for size, (ours, by_messages, theirs, _) in processes.items():
+        name = f"all_reduce of {text(int(size))}, mpirun -n 2"
+        rows.append(Row(name, "us", ours, {"Open MPI": theirs}, 1, of="ratio"))
+        rows.append(Row(f"{name}, by MPI's messages", "us", by_messages, {"Open MPI": theirs}))
     return report(rows, options)
 
 

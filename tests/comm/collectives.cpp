@@ -57,6 +57,11 @@ TEST_CASE("all_reduce by halving", "[collectives]") {
 TEST_CASE("all_reduce by doubling", "[collectives]") {
   check_all_reduce([](auto&&... arguments) { all_reduce_by_doubling(arguments...); });
 }
+TEST_CASE("all_reduce by sharing", "[collectives]") {
+  check_all_reduce([](auto&&... arguments) {
+    if (!all_reduce_by_sharing(arguments...)) fail("share", "between threads", "true", "false");
+  });
+}
 TEST_CASE("all_reduce", "[collectives]") {
   check_all_reduce([](auto&&... arguments) { all_reduce(arguments...); });
 }
@@ -145,7 +150,7 @@ TEST_CASE("a rank that is gone is named by those that wait for it", "[collective
   }
 }
 
-TEST_CASE("halving and doubling add up in the order of the same tree", "[collectives]") {
+TEST_CASE("halving, doubling and sharing add up in the order of the same tree", "[collectives]") {
   for (const int size : {2, 4, 8}) {
     for (const long floats : counts) {
       CAPTURE(size, floats);
@@ -159,18 +164,28 @@ TEST_CASE("halving and doubling add up in the order of the same tree", "[collect
         for (int rank = 0; rank + distance < size; rank += 2 * distance)
           for (std::size_t i = 0; i < terms[0].size(); ++i)
             terms[static_cast<std::size_t>(rank)][i] += terms[static_cast<std::size_t>(rank + distance)][i];
-      for (const int way : {0, 1, 2}) {
+      for (const int way : {0, 1, 2, 3}) {
         std::vector<float> found;
         ranks::run_well(size, [&](ThreadTransport& transport) {
           std::vector<float> data = numbers_of(transport.rank(), floats);
           const float own = weight(transport.rank());
           if (way == 0) all_reduce_by_halving(transport, data.data(), floats, {"sum", 0, 1}, own);
           if (way == 1) all_reduce_by_doubling(transport, data.data(), floats, {"sum", 0, 1}, own);
-          if (way == 2) all_reduce(transport, data.data(), floats, {"sum", 0, 1}, own);
+          if (way == 2) all_reduce_by_sharing(transport, data.data(), floats, {"sum", 0, 1}, own);
+          if (way == 3) all_reduce(transport, data.data(), floats, {"sum", 0, 1}, own);
           if (transport.rank() == size - 1) found = data;
         });
         CHECK(found == terms[0]);
       }
     }
   }
+}
+
+TEST_CASE("numbers are shared where links say that they can be, and there are enough of them", "[collectives]") {
+  constexpr LinkCost messages{1e-7, 2e-10, 4e-10}, shares{1e-7, 2e-10, 4e-10, true};
+  STATIC_REQUIRE(!AllReduceTimes(2, 100'000, messages).shares);
+  STATIC_REQUIRE(AllReduceTimes(2, 100'000, shares).shares);
+  STATIC_REQUIRE(!AllReduceTimes(2, 10, shares).shares);  // doubling waits once
+  STATIC_REQUIRE(AllReduceTimes(8, 10, shares).shares);   // and here three times
+  STATIC_REQUIRE(AllReduceTimes(8, 100'000, shares).least() < AllReduceTimes(8, 100'000, messages).least());
 }

@@ -1,9 +1,12 @@
 #include "tenet/comm/mpi.hpp"
 
 #define CATCH_CONFIG_RUNNER
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <tenet/comm/collectives.hpp>
+#include <csignal>
+#include <tenet/comm/common_memory.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/parallel/resident_ranks.hpp>
 #include <tenet/parallel/resident_replicas.hpp>
@@ -89,10 +92,44 @@ TEST_CASE("a message that does not come is named, and the transport of others go
   barrier(others, {"barrier", 0, 0});
 }
 
+TEST_CASE("ranks of one machine share its memory", "[mpi]") {
+  Mpi::Transport transport = Mpi::connect();
+  const int n = transport.size();
+  CHECK(transport.rank() == environment->rank());
+  REQUIRE(transport.is_first() == (n > 1));
+  constexpr long floats = 100'000;
+  std::vector<float> own(floats);
+  for (const bool shares : {true, false}) {
+    float* const data = shares && n > 1 ? transport.memory(floats) : own.data();
+    REQUIRE(data != nullptr);
+    for (int step = 0; step < 3; ++step) {
+      std::fill_n(data, floats, static_cast<float>(1 + transport.rank()));
+      all_reduce(transport, data, floats, {"numbers", shares, step});
+      CHECK(std::count(data, data + floats, static_cast<float>(n * (n + 1) / 2)) == floats);
+    }
+  }
+}
+
+TEST_CASE("where the machine has no room for memory to share, its ranks exchange messages", "[mpi]") {
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit little{1 << 16, before.rlim_max};  // bytes of a file: the first rank makes it
+  if (environment->rank() == 0) setrlimit(RLIMIT_FSIZE, &little);
+  Mpi::Transport transport = Mpi::connect();
+  setrlimit(RLIMIT_FSIZE, &before);
+  CHECK(!transport.is_first());
+  CHECK(transport.memory(10) == nullptr);
+  const OwnNumbers numbers(transport, 1000);
+  std::fill_n(numbers.data(), 1000, 1.0f);
+  all_reduce(transport, numbers.data(), 1000, {"numbers", 0, 1});
+  CHECK(numbers.data()[999] == static_cast<float>(transport.size()));
+}
+
 namespace {
 
 /// Trains with the policies on all ranks, and on one device with the samples of all.
-template <class Device, class World = Distributed<Mpi>, class... Policies>
+template <class Device, class World = Distributed<MpiMessages>, class... Policies>
 void check_training() {
   using Net = networks::WholeRows;
   using Input = Features<16>;
@@ -133,6 +170,7 @@ void check_training() {
 
 TEST_CASE("training on ranks is training on one device with the samples of all", "[mpi]") {
   check_training<Cpu<0, 1>>();
+  check_training<Cpu<0, 1>, Distributed<Mpi>>();
 }
 
 TEST_CASE("the same on devices with memories of their own", "[mpi]") {
@@ -142,7 +180,7 @@ TEST_CASE("the same on devices with memories of their own", "[mpi]") {
 }
 
 TEST_CASE("the same with parameter servers, and with the optimizer's state in parts", "[mpi]") {
-  check_training<Cpu<0, 1>, Distributed<Mpi>, ParameterServer<Sharded>>();
+  check_training<Cpu<0, 1>, Distributed<MpiMessages>, ParameterServer<Sharded>>();
   check_training<Cpu<0, 1>, Distributed<Mpi>, ParameterServer<OnRank<0>>>();
   check_training<Cpu<0, 1>, Distributed<Mpi>, ShardedOptimizer>();
 }

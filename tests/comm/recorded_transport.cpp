@@ -66,6 +66,31 @@ TEST_CASE("collectives give the same numbers over a recorded transport", "[timel
   CHECK(sums(true) == sums(false));
 }
 
+TEST_CASE("what ranks share is recorded: how long they waited for all, and how long they use it", "[timeline]") {
+  std::vector<std::vector<Span>> found(2);
+  ranks::run_well(2, [&](ThreadTransport& plain) {
+    TimelineRecorder recorder(100);
+    RecordedTransport transport(plain, recorder.add_row("device 0"), "communication");
+    if (transport.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::vector<float> data(1000);
+    transport.share(data.data(), 1000, {"bucket", 3, 7}, 1,
+                    [](const SharedNumbers*) { std::this_thread::sleep_for(std::chrono::milliseconds(5)); });
+    found[static_cast<std::size_t>(transport.rank())] = transport.timeline_row->spans();
+  });
+  for (const auto& spans : found) {
+    REQUIRE(spans.size() == 2);
+    const Span &waited = spans[0], &moved = spans[1];
+    CHECK(waited.kind == SpanKind::wait);
+    CHECK(moved.kind == SpanKind::message);
+    CHECK(moved.begin == waited.end);
+    CHECK(moved.end - moved.begin >= 5'000'000);
+    CHECK(moved.bytes == 4000);
+    CHECK(moved.number == 3);
+    CHECK(moved.step == 7);
+  }
+  CHECK(found[1][0].end - found[1][0].begin > 10'000'000);
+}
+
 TEST_CASE("a rank that does not come is named through a recorded transport, too", "[timeline]") {
   const auto messages = ranks::run(
       2,

@@ -130,6 +130,38 @@ TEST_CASE("numbers that lie in the shared memory are read where they are", "[sha
           });
 }
 
+TEST_CASE("numbers that lie in the shared memory are added up where they are", "[shared_memory]") {
+  const auto collect = [](int count, auto body) { return processes::collect(count, body); };
+  for (const int size : {2, 3, 4})
+    for (const long floats : {1L, 100L, 300'000L})
+      collectives::check_all_reduce(
+          collect, size, floats,
+          [](SharedMemoryTransport& transport, float* data, long count, MessageLabel label, float weight) {
+            float* const shared = transport.memory(count);
+            std::copy_n(data, count, shared);
+            if (!all_reduce_by_sharing(transport, shared, count, label, weight)) fail("share", "in the arena", "", "");
+            std::copy_n(shared, count, data);
+          });
+}
+
+TEST_CASE("where one rank's numbers lie elsewhere nothing is shared, and messages add them up", "[shared_memory]") {
+  for (const int elsewhere : {0, 1, 2}) {
+    processes::run_well(3, [elsewhere](SharedMemoryTransport& transport) {
+      constexpr long floats = 5'000;
+      std::vector<float> alone(floats);
+      float* const data = transport.rank() == elsewhere ? alone.data() : transport.memory(floats);
+      for (int step = 0; step < 20; ++step) {  // more often than there are slots
+        std::fill_n(data, floats, 1.0f);
+        if (all_reduce_by_sharing(transport, data, floats, {"numbers", 0, 2 * step}))
+          fail("share", "one lies elsewhere", "false", "true");
+        if (std::count(data, data + floats, 1.0f) != floats) fail("share", "not possible", "no change", "others");
+        all_reduce(transport, data, floats, {"numbers", 0, 2 * step + 1});
+        if (std::count(data, data + floats, 3.0f) != floats) fail("all_reduce", "wrong numbers", "3", "others");
+      }
+    });
+  }
+}
+
 TEST_CASE("after finish what was sent to a process may be changed", "[shared_memory]") {
   processes::run_well(2, [](SharedMemoryTransport& transport) {
     for (const long floats : {10L, 2'000L, 100'000L}) {
@@ -256,17 +288,20 @@ TEST_CASE("what one that has left had sent is still received", "[shared_memory]"
 }
 
 TEST_CASE("a process that is killed is named at once, by all who wait", "[shared_memory]") {
-  for (const int victim : {0, 1, 2}) {
-    CAPTURE(victim);
+  for (const auto& [victim, shares] : {std::pair{0, false}, {1, false}, {2, false}, {1, true}}) {
+    CAPTURE(victim, shares);
     const std::string name = processes::new_name();
-    processes::Started started(3, [&](int rank) {
+    processes::Started started(3, [&, shares = shares, victim = victim](int rank) {
       SharedMemoryTransport transport(name, rank, 3, 60s);
-      std::vector<float> data(1000);
+      float* const data = transport.memory(1000);
       for (int step = 0; step < 1'000'000; ++step) {
         if (rank == victim && step == 20) std::this_thread::sleep_for(60s);
-        all_reduce_by_ring(transport, data.data(), 1000, {"bucket", 1, step});
+        if (shares)
+          all_reduce_by_sharing(transport, data, 1000, {"bucket", 1, step});
+        else
+          all_reduce_by_ring(transport, data, 1000, {"bucket", 1, step});
       }
-      return data;
+      return std::vector<float>();
     });
     std::this_thread::sleep_for(300ms);
     CHECK(left_behind() == 0);

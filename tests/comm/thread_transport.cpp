@@ -190,3 +190,72 @@ TEST_CASE("ranks that are out of step are told apart", "[thread_transport]") {
         "with 2000 numbers");
   CHECK(messages[0] != "");
 }
+
+TEST_CASE("what a rank shares is its own again when nobody uses it", "[thread_transport]") {
+  constexpr int ranks = 3;
+  std::atomic<int> wrong{0};
+  ranks::run_well(ranks, [&](ThreadTransport& transport) {
+    const int rank = transport.rank();
+    for (int step = 0; step < 300; ++step) {
+      float own[ranks];  // each rank writes one number of each
+      std::fill_n(own, ranks, static_cast<float>(step));
+      const bool is_shared =
+          transport.share(own, ranks, {"numbers", 0, step}, static_cast<float>(rank), [&](const SharedNumbers* shared) {
+            for (int r = 0; r < ranks; ++r) {
+              wrong += shared[r].data[rank] != static_cast<float>(step) || shared[r].weight != static_cast<float>(r);
+              shared[r].data[rank] = static_cast<float>(10 * rank + step);
+            }
+          });
+      wrong += !is_shared;
+      for (int r = 0; r < ranks; ++r) wrong += own[r] != static_cast<float>(10 * r + step);
+    }
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a rank that does not come to share is named, and nobody uses what others take back", "[thread_transport]") {
+  std::atomic<int> used{0};
+  const auto begin = std::chrono::steady_clock::now();
+  const auto messages = ranks::run(
+      3,
+      [&](ThreadTransport& transport) {
+        std::vector<float> own(100, 1.0f);
+        if (transport.rank() == 2) return;
+        transport.share(own.data(), 100, {"bucket", 4, 7}, 1, [&](const SharedNumbers*) { ++used; });
+      },
+      50ms);
+  CHECK(std::chrono::steady_clock::now() - begin < 10s);  // they do not wait for each other to end
+  CHECK(used == 0);
+  int named = 0;
+  for (std::size_t rank : {0u, 1u})
+    named += messages[rank] == "rank " + std::to_string(rank) +
+                                   ", bucket 4 of step 7: waits for a message from rank 2; expected within 0.05 s, "
+                                   "found nothing";
+  CHECK(named >= 1);
+  CHECK(messages[0] != "");
+  CHECK(messages[1] != "");
+}
+
+TEST_CASE("what a rank that fails has shared stays as it is while others use it", "[thread_transport]") {
+  std::atomic<int> wrong{0}, seen{0};
+  const auto messages = ranks::run(
+      2,
+      [&](ThreadTransport& transport) {
+        std::vector<float> own(100, 3.0f);
+        try {
+          transport.share(own.data(), 100, {"bucket", 2, 9}, 1, [&](const SharedNumbers* shared) {
+            if (transport.rank() == 0) return;  // and waits for the other one, who takes longer than the limit
+            std::this_thread::sleep_for(150ms);
+            for (int i = 0; i < 100; ++i) wrong += shared[0].data[i] != 3.0f, ++seen;
+          });
+        } catch (...) {
+          std::fill(own.begin(), own.end(), 0.0f);
+          throw;
+        }
+      },
+      30ms);
+  CHECK(messages[0] ==
+        "rank 0, bucket 2 of step 9: shares its numbers with rank 1; expected within 0.03 s, found nothing");
+  CHECK(seen == 100);
+  CHECK(wrong == 0);
+}

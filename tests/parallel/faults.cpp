@@ -61,6 +61,7 @@ struct Training {
       } else {
         CHECK(message.find("rank") != std::string::npos);  // an error of its own, not a signal: it did not hang
         named = named || message.find("from rank " + number) != std::string::npos ||
+                message.find("shares its numbers with rank " + number) != std::string::npos ||
                 message.find("waits for server " + number) != std::string::npos;
       }
     }

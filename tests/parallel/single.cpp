@@ -157,6 +157,14 @@ class WatchedTransport : public SharedMemoryTransport {
     SharedMemoryTransport::send(to, data, floats, label);
   }
   template <class Use>
+  bool share(float* data, long floats, MessageLabel label, float weight, Use&& use) {
+    (is_common(data) ? lent : copied) += floats;
+    return SharedMemoryTransport::share(data, floats, label, weight, [&](const SharedNumbers* shared) {
+      wait_a_moment(floats);
+      use(shared);
+    });
+  }
+  template <class Use>
   void receive(int from, long floats, MessageLabel label, Use&& use) {
     SharedMemoryTransport::receive(from, floats, label, [&](const float* part, long first, long count) {
       wait_a_moment(floats);

@@ -14,13 +14,14 @@
 ///     all_reduce by a ring      the sum of both                     all of them the sum
 ///     all_reduce by halving     2 log2(n) α + (n - 1)/n m (2β + γ)  all of them the sum; n a power of two
 ///     all_reduce by doubling    log2(n) (α + m (β + γ))             all of them the sum; one round more for other n
+///     all_reduce by sharing     2 α + (n - 1)/n m (2β + γ)          all of them the sum; in common memory
 ///     broadcast                 log2(n) (α + m β)                   all of them what the root had
 ///     barrier                   log2(n) α
 ///
-/// Ring and halving send least, and their time for large m does not grow with n; doubling waits least. All ranks get
-/// the same bits. The ring adds up each part in another order; halving and doubling add ranks 0 and 1, 2 and 3, …, and
-/// then these sums in pairs: a tree, the same for all numbers. (Patarasuk and Yuan, J. Parallel Distrib. Comput. 69,
-/// 2009; Thakur et al., Int. J. High Perform. Comput. 19, 2005.)
+/// Ring, halving and sharing send least, and their time for large m does not grow with n; doubling waits least. All
+/// ranks get the same bits. The ring adds up each part in another order; the others add ranks 0 and 1, 2 and 3, …, and
+/// then these sums in pairs: a tree, the same for all numbers, and for a power of two ranks the same in all ways.
+/// (Patarasuk and Yuan, J. Parallel Distrib. Comput. 69, 2009; Thakur et al., Int. J. High Perform. Comput. 19, 2005.)
 namespace tenet {
 
 /// Some of a list of numbers.
@@ -55,6 +56,17 @@ inline void scale_and_add(float* to, float scale, const float* from, long count)
 inline void add_floats(float* to, const float* a, const float* b, long count) {
   by_vectors(
       count, [&](long i) { store(to + i, load(a + i) + load(b + i)); }, [&](long i) { to[i] = a[i] + b[i]; });
+}
+/// Both become a + b.
+inline void add_to_both(float* a, float* b, long count) {
+  by_vectors(
+      count,
+      [&](long i) {
+        const auto sum = load(a + i) + load(b + i);
+        store(a + i, sum);
+        store(b + i, sum);
+      },
+      [&](long i) { a[i] = b[i] = a[i] + b[i]; });
 }
 inline void scale_floats(float* to, float scale, long count) {
   if (scale == 1) return;
@@ -186,6 +198,33 @@ void all_reduce_by_doubling(T& transport, float* data, long floats, MessageLabel
   }
 }
 
+/// In memory that the ranks have in common: when all have come each rank adds up its part of the numbers, and leaves
+/// the sum where each of them has its own. Numbers lie elsewhere on some rank: it returns false, and has changed
+/// nothing.
+///
+/// Who reads another core's numbers has to fetch them, but not who finds them where he left them: so each rank keeps to
+/// its part, and what crosses is what others have written since.
+template <MayShareMemory T>
+bool all_reduce_by_sharing(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
+  return transport.share(data, floats, label, weight, [&](const SharedNumbers* shared) {
+    const int n = transport.size();
+    const long block = (4096 / n + 15) / 16 * 16;  // the first cache has room for those of all ranks
+    const FloatRange own = part_of(floats, transport.rank(), n);
+    for (long first = own.first, last = own.first + own.count; first < last; first += block) {
+      const long count = last - first < block ? last - first : block;
+      const auto numbers = [=](int rank) { return shared[rank].data + first; };
+      for (int rank = 0; rank < n; ++rank) detail::scale_floats(numbers(rank), shared[rank].weight, count);
+      int distance = 1;
+      for (; 2 * distance < n; distance *= 2)
+        for (int rank = 0; rank + distance < n; rank += 2 * distance)
+          detail::add_floats(numbers(rank), numbers(rank), numbers(rank + distance), count);
+      if (distance < n) detail::add_to_both(numbers(0), numbers(distance), count);
+      for (int rank = 1; rank < n; ++rank)
+        if (rank != distance) std::memcpy(numbers(rank), numbers(0), sizeof(float) * static_cast<std::size_t>(count));
+    }
+  });
+}
+
 enum class AllReduceWay { ring, halving, doubling };
 
 /// What the ways of `all_reduce` are expected to take between n ranks.
@@ -193,17 +232,22 @@ struct AllReduceTimes {
   double by_parts = 0;     ///< seconds; by halving for a power of two ranks, else by a ring
   double by_doubling = 0;  ///< seconds
   bool halves = false;     ///< a power of two ranks
+  double by_sharing = 0;   ///< seconds
+  bool shares = false;     ///< that is possible, and the quickest of all
 
   constexpr AllReduceTimes(int n, long floats, const LinkCost& link) {
     int rounds = 0;
     while (1 << rounds < n) ++rounds;
     halves = 1 << rounds == n;
     const double m = static_cast<double>(floats), share = (n - 1.0) / n;
-    by_parts =
-        share * m * (2 * link.seconds_per_float + link.seconds_per_sum) + 2 * (halves ? rounds : n - 1) * link.seconds;
+    const double moved = share * m * (2 * link.seconds_per_float + link.seconds_per_sum);
+    by_parts = moved + 2 * (halves ? rounds : n - 1) * link.seconds;
+    by_sharing = moved + 2 * link.seconds;
     by_doubling = (halves ? rounds : rounds + 1) * (link.seconds + m * (link.seconds_per_float + link.seconds_per_sum));
+    shares = link.shares && by_sharing < by_doubling;
   }
-  constexpr double least() const { return by_doubling < by_parts ? by_doubling : by_parts; }
+  constexpr double least() const { return shares ? by_sharing : by_doubling < by_parts ? by_doubling : by_parts; }
+  /// By messages.
   constexpr AllReduceWay quickest() const {
     if (by_doubling <= by_parts) return AllReduceWay::doubling;
     return halves ? AllReduceWay::halving : AllReduceWay::ring;
@@ -214,7 +258,10 @@ struct AllReduceTimes {
 /// power of two ranks the order of sums is the tree, whatever the way.
 template <Transport T>
 void all_reduce(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
-  switch (AllReduceTimes(transport.size(), floats, transport.link()).quickest()) {
+  const AllReduceTimes times(transport.size(), floats, transport.link());
+  if constexpr (MayShareMemory<T>)
+    if (times.shares && all_reduce_by_sharing(transport, data, floats, label, weight)) return;
+  switch (times.quickest()) {
     case AllReduceWay::doubling:
       return all_reduce_by_doubling(transport, data, floats, label, weight);
     case AllReduceWay::halving:
@@ -234,6 +281,16 @@ void broadcast(T& transport, int root, float* data, long floats, MessageLabel la
   for (bit /= 2; bit > 0; bit /= 2)
     if (place + bit < n) transport.send((place + bit + root) % n, data, floats, label);
   transport.finish();
+}
+
+/// The same for a value of any size, whose bytes are sent.
+template <Transport T, class Value>
+  requires std::is_trivially_copyable_v<Value>
+void broadcast_value(T& transport, int root, Value& value, MessageLabel label) {
+  float message[(sizeof value + sizeof(float) - 1) / sizeof(float)];
+  std::memcpy(message, &value, sizeof value);
+  broadcast(transport, root, message, static_cast<long>(sizeof message / sizeof(float)), label);
+  std::memcpy(&value, message, sizeof value);
 }
 
 /// Nobody leaves before all have come: in round k each rank tells the one 2^k further.

@@ -6,24 +6,12 @@
 /// Memory that ranks read and write together.
 namespace tenet {
 
-/// A `Transport` whose ranks can have memory in common: `memory(floats)` takes some, `place_of` says where it lies in a
-/// way that all ranks understand, and `at` makes an address of that.
-template <class T>
-concept SharesMemory = Transport<T> && requires(T& transport, const float* data, long place) {
-  { transport.memory(0L) } -> std::same_as<float*>;
-  { transport.place_of(data) } -> std::same_as<long>;
-  { transport.at(place) } -> std::same_as<float*>;
-};
-
 /// So many zeros, at the same place for all ranks, who call this together. They live as long as the transport of rank
 /// 0.
 template <SharesMemory T>
 float* common_memory(T& transport, long floats, MessageLabel label) {
   long place = transport.rank() == 0 ? transport.place_of(transport.memory(floats)) : 0;
-  float message[sizeof place / sizeof(float)];
-  std::memcpy(message, &place, sizeof place);
-  broadcast(transport, 0, message, sizeof place / sizeof(float), label);
-  std::memcpy(&place, message, sizeof place);
+  broadcast_value(transport, 0, place, label);
   return transport.at(place);
 }
 
@@ -34,7 +22,7 @@ class OwnNumbers {
  public:
   template <Transport T>
   OwnNumbers([[maybe_unused]] T& transport, long floats, [[maybe_unused]] bool are_sent = true) {
-    if constexpr (SharesMemory<T>) {
+    if constexpr (MayShareMemory<T>) {
       try {
         if (are_sent) data_ = transport.memory(floats);
       } catch (const Error&) {  // the shared memory of a container is small, as a rule: what is sent is copied then

@@ -16,7 +16,8 @@ class RecordedTransport {
   RecordedTransport(T transport, TimelineRow& device, std::string name)
       : timeline_row(&device.recorder().add_row(std::move(name))), device_{&device}, transport_(std::move(transport)) {
     const LinkCost cost = transport_.link();
-    device.recorder().describe_link({transport_.size(), cost.seconds, cost.seconds_per_float, cost.seconds_per_sum});
+    device.recorder().describe_link(
+        {transport_.size(), cost.seconds, cost.seconds_per_float, cost.seconds_per_sum, cost.shares});
   }
 
   TimelineRow* timeline_row;
@@ -61,19 +62,38 @@ class RecordedTransport {
   }
   // Of a transport whose ranks can have memory in common.
   float* memory(long floats)
-    requires requires(T& transport) { transport.memory(floats); }
+    requires MayShareMemory<T>
   {
     return transport_.memory(floats);
   }
   long place_of(const float* data) const
-    requires requires(const T& transport) { transport.place_of(data); }
+    requires SharesMemory<T>
   {
     return transport_.place_of(data);
   }
   float* at(long place)
-    requires requires(T& transport) { transport.at(place); }
+    requires SharesMemory<T>
   {
     return transport_.at(place);
+  }
+  /// It waits until all ranks have come, and moves numbers from then on.
+  template <class Use>
+  bool share(float* data, long floats, MessageLabel label, float weight, Use&& use)
+    requires MayShareMemory<T>
+  {
+    Span moved = message("share", -1, floats, label), waited = moved;
+    waited.kind = SpanKind::wait;
+    waited.name = "the numbers of all ranks";
+    waited.begin = timeline_now();
+    const bool are_shared = transport_.share(data, floats, label, weight, [&](const SharedNumbers* shared) {
+      moved.begin = waited.end = timeline_now();
+      use(shared);
+    });
+    moved.end = timeline_now();
+    if (waited.end == 0) moved.begin = waited.end = moved.end;
+    timeline_row->add(waited);
+    timeline_row->add(moved);
+    return are_shared;
   }
   auto abandon() noexcept
     requires requires(T& transport) { transport.abandon(); }

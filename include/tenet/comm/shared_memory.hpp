@@ -22,10 +22,14 @@ class SharedMemoryTransport {
 
   /// `name` is one that no other transport of the machine has, like "/tenet-run7-1". All ranks construct one together.
   SharedMemoryTransport(const std::string& name, int rank, int size, Limit limit = std::chrono::minutes(5))
-      : arena_(std::make_unique<SharedArena>(name, rank, size, bytes_for(size), limit)),
+      : SharedMemoryTransport(name, rank, size, limit, limit) {}
+  /// The same with another limit of the wait for all to construct theirs.
+  SharedMemoryTransport(const std::string& name, int rank, int size, Limit limit, Limit joining)
+      : arena_(std::make_unique<SharedArena>(name, rank, size, bytes_for(size), joining)),
         limit_(limit),
         spins_(spins_between(size)),
-        ways_(static_cast<std::size_t>(size)) {
+        ways_(static_cast<std::size_t>(size)),
+        shared_(static_cast<std::size_t>(size)) {
     for (int other = 0; other < size; ++other) {
       way(other).out = &ring(rank, other);
       way(other).in = &ring(other, rank);
@@ -34,7 +38,7 @@ class SharedMemoryTransport {
 
   int rank() const { return arena_->rank(); }
   int size() const { return arena_->size(); }
-  LinkCost link() const { return {2.5e-7, 3e-10, 3e-10}; }
+  LinkCost link() const { return {1.1e-7, 2e-10, 4e-10, true}; }
   Limit limit() const { return limit_; }
 
   /// Numbers that are sent from here without a copy: zeros at first; they live as long as the transport.
@@ -44,31 +48,38 @@ class SharedMemoryTransport {
   float* at(long place) { return reinterpret_cast<float*>(arena_->at(place)); }
 
   void send(int to, const float* data, long floats, MessageLabel label) {
-    Way& there = way(to);
-    there.last = label;
-    there.waiting.push_back({data, floats, 0, label});
-    if (there.waiting.size() == 1) ++ways_waiting_;
-    push(there);
+    send(to, {data, floats, label, floats > most_copied && arena_->holds(data)});
   }
 
   template <class Use>
   void receive(int from, long floats, MessageLabel label, Use&& use) {
-    Way& there = way(from);
     long first = 0;
     do {
-      wait(from, "waits for a message from", label, [&] { return has_come(there); });
-      Slot& slot = there.in->slots[there.taken % slots];
-      if (slot.total != floats || slot.number != label.number || slot.step != label.step) {
-        say_failed(unknown);
-        detail::fail_message(rank(), from, label, floats, {slot.what, slot.number, slot.step}, slot.total);
-      }
+      const Slot& slot = await(from, floats, label);
       const bool is_lent = slot.place != 0;
-      const float* const part = is_lent ? reinterpret_cast<const float*>(arena_->at(slot.place)) : slot.data;
+      const float* const part = is_lent ? at(slot.place) : slot.data;
       const long count = is_lent || floats - first < segment ? floats - first : segment;
       use(part, first, count);
-      there.in->taken.store(++there.taken, std::memory_order_release);
+      take(from);
       first += count;
     } while (first < floats);
+  }
+
+  /// True where the numbers of all ranks lie in the arena.
+  template <class Use>
+  bool share(float* data, long floats, MessageLabel label, float weight, Use&& use) {
+    const bool is_common = arena_->holds(data);
+    for (int to = 0; to < size(); ++to) send(to, {is_common ? data : nullptr, floats, label, true, weight});
+    bool are_common = true;
+    for (int from = 0; from < size(); ++from) {
+      const Slot& slot = await(from, floats, label);
+      are_common = are_common && slot.place != 0;
+      shared_[static_cast<std::size_t>(from)] = {at(slot.place), slot.weight};
+    }
+    if (are_common) use(static_cast<const SharedNumbers*>(shared_.data()));
+    for (int from = 0; from < size(); ++from) take(from);
+    finish("shares its numbers with");
+    return are_common;
   }
 
   void receive_into(int from, float* to, long floats, MessageLabel label) {
@@ -87,11 +98,15 @@ class SharedMemoryTransport {
   }
 
   /// What has been copied may be changed, so that only the rest is waited for.
-  void finish() {
+  void finish() { finish("has sent a message, which waits for"); }
+
+ private:
+  /// `doing`: what it waits for whom, for a message.
+  void finish(const char* doing) {
     for (int to = 0; to < size(); ++to) {
       Way& there = way(to);
       if (there.waiting.empty() && !there.lends) continue;
-      wait(to, "has sent a message, which waits for", there.last, [&] {
+      wait(to, doing, there.last, [&] {
         return there.waiting.empty() &&
                (!there.lends || there.out->taken.load(std::memory_order_acquire) == there.sent);
       });
@@ -99,7 +114,6 @@ class SharedMemoryTransport {
     }
   }
 
- private:
   static constexpr unsigned slots = 8;
   static constexpr long segment = 4096;  // floats
   // Floats of the arena that are copied all the same, as they fit into the slots: quicker than to wait, in `finish`,
@@ -118,6 +132,7 @@ class SharedMemoryTransport {
   /// What says that a message has come and what it is about lie in one line of the cache.
   struct alignas(64) Slot {
     std::atomic<unsigned> filled;  // filled in this ring, up to and with this one; else it is still to come
+    float weight;                  // of `share`
     long total, number, step;      // floats of the whole message, and its label
     long place;                    // in the arena; 0: in this slot
     char what[24];                 // as much of it as there is room for; the last is zero
@@ -134,8 +149,11 @@ class SharedMemoryTransport {
   /// What has been sent and has not found room yet.
   struct Waiting {
     const float* data;
-    long floats, done;
+    long floats;
     MessageLabel label;
+    bool is_lent;      // one slot says where it lies, if in the arena; else slots have copies
+    float weight = 0;  // of `share`
+    long done = 0;
   };
   /// The connection with one other rank.
   struct Way {
@@ -165,11 +183,35 @@ class SharedMemoryTransport {
     return there.in->slots[there.taken % slots].filled.load(std::memory_order_acquire) == there.taken + 1;
   }
 
+  void send(int to, const Waiting& message) {
+    Way& there = way(to);
+    there.last = message.label;
+    there.waiting.push_back(message);
+    if (there.waiting.size() == 1) ++ways_waiting_;
+    push(there);
+  }
+
+  /// The next slot from that rank, when it has been filled.
+  const Slot& await(int from, long floats, const MessageLabel& label) {
+    Way& there = way(from);
+    wait(from, "waits for a message from", label, [&] { return has_come(there); });
+    const Slot& slot = there.in->slots[there.taken % slots];
+    if (slot.total != floats || slot.number != label.number || slot.step != label.step) {
+      say_failed(unknown);
+      detail::fail_message(rank(), from, label, floats, {slot.what, slot.number, slot.step}, slot.total);
+    }
+    return slot;
+  }
+  /// It has been used.
+  void take(int from) {
+    Way& there = way(from);
+    there.in->taken.store(++there.taken, std::memory_order_release);
+  }
+
   /// Fills slots with what waits, as far as there is room.
   void push(Way& there) {
     for (; there.next < there.waiting.size(); ++there.next) {
       Waiting& message = there.waiting[there.next];
-      const bool is_lent = message.floats > most_copied && arena_->holds(message.data);
       do {
         if (there.sent == there.room_until) {
           there.room_until = there.out->taken.load(std::memory_order_acquire) + slots;
@@ -179,16 +221,17 @@ class SharedMemoryTransport {
         slot.total = message.floats;
         slot.number = message.label.number;
         slot.step = message.label.step;
-        slot.place = is_lent ? arena_->offset_of(message.data) : 0;
+        slot.weight = message.weight;
+        slot.place = message.is_lent && message.data != nullptr ? arena_->offset_of(message.data) : 0;
         std::strncpy(slot.what, message.label.what, sizeof slot.what - 1);
-        const long rest = message.floats - message.done, count = is_lent || rest < segment ? rest : segment;
-        if (!is_lent && count > 0)
+        const long rest = message.floats - message.done, count = message.is_lent || rest < segment ? rest : segment;
+        if (!message.is_lent && count > 0)
           std::memcpy(slot.data, message.data + message.done, sizeof(float) * static_cast<std::size_t>(count));
         slot.filled.store(++there.sent, std::memory_order_release);
         if (count <= most_prepared) prepare(there.out->slots[there.sent % slots], count);
         message.done += count;
       } while (message.done < message.floats);
-      there.lends = there.lends || is_lent;
+      there.lends = there.lends || message.is_lent;
     }
     there.waiting.clear();
     there.next = 0;
@@ -259,9 +302,10 @@ class SharedMemoryTransport {
   int spins_;
   std::vector<Way> ways_;
   int ways_waiting_ = 0;
+  std::vector<SharedNumbers> shared_;  // of all ranks
 };
 
-static_assert(Transport<SharedMemoryTransport>);
+static_assert(SharesMemory<SharedMemoryTransport>);
 
 /// The world of `Distributed<SharedMemory>`: the processes that tools/processes.sh has started, or whatever else says
 /// in the environment who they are: TENET_RANK, TENET_SIZE, and TENET_JOB, a name that no other job on the machine has.

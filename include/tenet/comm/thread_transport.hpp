@@ -40,6 +40,7 @@ class ThreadNetwork {
     const float* data = nullptr;
     long floats = 0;
     MessageLabel label{};
+    SharedNumbers shared{};  // of `share`
     alignas(64) float copy[most_copied];
   };
   static constexpr unsigned under_way = 16;
@@ -53,6 +54,9 @@ class ThreadNetwork {
     alignas(64) std::atomic<unsigned> received{0};
     std::atomic<bool> reading{false};
     Message messages[under_way];
+
+    /// The one to be sent next.
+    Message& next() { return messages[sent.load(std::memory_order_relaxed) % under_way]; }
   };
 
   /// The rank for which `rank` waits in the end: one that itself waits for nobody, as it is gone or still computes.
@@ -82,12 +86,13 @@ class ThreadNetwork {
 /// A `Transport` between threads of one process.
 class ThreadTransport {
  public:
-  ThreadTransport(ThreadNetwork& network, int rank) : network_(&network), rank_(rank) {}
+  ThreadTransport(ThreadNetwork& network, int rank)
+      : network_(&network), rank_(rank), shared_(static_cast<std::size_t>(network.size())) {}
 
   int rank() const { return rank_; }
   int size() const { return network_->size_; }
   /// Waking up to look, and reading another core's memory.
-  LinkCost link() const { return {1.1e-7, 2e-10, 4e-10}; }
+  LinkCost link() const { return {1.1e-7, 2e-10, 4e-10, true}; }
 
   ThreadNetwork::Limit limit() const { return network_->limit_; }
 
@@ -100,54 +105,44 @@ class ThreadTransport {
   static float* at(long place) { return reinterpret_cast<float*>(static_cast<std::intptr_t>(place)); }
 
   void send(int to, const float* data, long floats, MessageLabel label) {
-    ThreadNetwork::Box& box = network_->box(rank_, to);
-    const unsigned number = box.sent.load(std::memory_order_relaxed);
-    wait(to, "has a message to send, which waits for", label,
-         [&] { return number - box.received.load(std::memory_order_acquire) < ThreadNetwork::under_way; });
-    ThreadNetwork::Message& message = box.messages[number % ThreadNetwork::under_way];
+    ThreadNetwork::Message& message = next_message(to, floats, label);
     message.data = data;
-    message.floats = floats;
-    message.label = label;
-    if (floats > ThreadNetwork::most_copied) {
-      box.lends = true;
-      box.lent = number + 1;
-    } else if (floats > 0) {
+    if (floats > ThreadNetwork::most_copied) return leave(to, true);
+    if (floats > 0) {
       std::memcpy(message.copy, data, sizeof(float) * static_cast<std::size_t>(floats));
       message.data = message.copy;
     }
-    box.sent.store(number + 1, std::memory_order_release);
-    if (floats <= ThreadNetwork::most_copied) prepare(box.messages[(number + 1) % ThreadNetwork::under_way], floats);
+    leave(to, false);
+    prepare(network_->box(rank_, to).next(), floats);
   }
 
   template <class Use>
   void receive(int from, long floats, MessageLabel label, Use&& use) {
-    ThreadNetwork::Box& box = network_->box(from, rank_);
-    const unsigned number = box.received.load(std::memory_order_relaxed);
-    wait(from, "waits for a message from", label, [&] { return box.sent.load(std::memory_order_acquire) != number; });
-    const ThreadNetwork::Message& message = box.messages[number % ThreadNetwork::under_way];
-    if (message.floats != floats || !(message.label == label)) {
-      abandon();
-      detail::fail_message(rank_, from, label, floats, message.label, message.floats);
-    }
+    const ThreadNetwork::Message& message = await(from, floats, label);
     if (message.data == message.copy) {
       if (network_->abandoned_.load(std::memory_order_relaxed)) fail_abandoned(label);
       use(message.data, 0L, floats);
-      box.received.store(number + 1, std::memory_order_release);
-      return;
+    } else {
+      use_memory_of(from, from + 1, label, [&] { use(message.data, 0L, floats); });
     }
-    bool failed;
-    {
-      // Either this sees that a rank has failed, or a sender that has failed sees that its memory is being read.
-      const struct Reading {
-        std::atomic<bool>& flag;
-        explicit Reading(std::atomic<bool>& of) : flag(of) { flag.store(true); }
-        ~Reading() { flag.store(false, std::memory_order_release); }
-      } reading{box.reading};
-      failed = network_->abandoned_.load();
-      if (!failed) use(message.data, 0L, floats);
+    take(from);
+  }
+
+  /// Always true: all memory of a process is common.
+  template <class Use>
+  bool share(float* data, long floats, MessageLabel label, float weight, Use&& use) {
+    for (int to = 0; to < size(); ++to) {
+      ThreadNetwork::Message& message = next_message(to, floats, label);
+      message.data = data;
+      message.shared = {data, weight};
+      leave(to, true);
     }
-    if (failed) fail_abandoned(label);
-    box.received.store(number + 1, std::memory_order_release);
+    for (int from = 0; from < size(); ++from)
+      shared_[static_cast<std::size_t>(from)] = await(from, floats, label).shared;
+    use_memory_of(0, size(), label, [&] { use(static_cast<const SharedNumbers*>(shared_.data())); });
+    for (int from = 0; from < size(); ++from) take(from);
+    finish("shares its numbers with");
+    return true;
   }
 
   void receive_into(int from, float* to, long floats, MessageLabel label) {
@@ -173,21 +168,87 @@ class ThreadTransport {
   }
 
   /// What has been copied may be changed, so that only the rest is waited for.
-  void finish() {
+  void finish() { finish("has sent a message, which waits for"); }
+
+ private:
+  /// `doing`: what it waits for whom, for a message.
+  void finish(const char* doing) {
     for (int to = 0; to < size(); ++to) {
       ThreadNetwork::Box& box = network_->box(rank_, to);
       if (!box.lends) continue;
-      wait(to, "has sent a message, which waits for", box.messages[(box.lent - 1) % ThreadNetwork::under_way].label,
+      wait(to, doing, box.messages[(box.lent - 1) % ThreadNetwork::under_way].label,
            [&] { return static_cast<int>(box.received.load(std::memory_order_acquire) - box.lent) >= 0; });
       box.lends = false;
     }
   }
 
- private:
   /// Asks for the lines of the cache that a message like the last one will be written to: the other rank has read them.
   [[gnu::always_inline]] static void prepare(const ThreadNetwork::Message& message, long floats) {
     __builtin_prefetch(&message, 1);
     for (long i = 0; i < floats; i += 16) __builtin_prefetch(message.copy + i, 1);
+  }
+
+  /// The next message to that rank, when there is room.
+  ThreadNetwork::Message& next_message(int to, long floats, const MessageLabel& label) {
+    ThreadNetwork::Box& box = network_->box(rank_, to);
+    const unsigned number = box.sent.load(std::memory_order_relaxed);
+    wait(to, "has a message to send, which waits for", label,
+         [&] { return number - box.received.load(std::memory_order_acquire) < ThreadNetwork::under_way; });
+    ThreadNetwork::Message& message = box.next();
+    message.floats = floats;
+    message.label = label;
+    return message;
+  }
+  /// Sends it.
+  void leave(int to, bool lends) {
+    ThreadNetwork::Box& box = network_->box(rank_, to);
+    const unsigned sent = box.sent.load(std::memory_order_relaxed) + 1;
+    if (lends) {
+      box.lends = true;
+      box.lent = sent;
+    }
+    box.sent.store(sent, std::memory_order_release);
+  }
+
+  /// The next message from that rank, when it has come.
+  const ThreadNetwork::Message& await(int from, long floats, const MessageLabel& label) {
+    ThreadNetwork::Box& box = network_->box(from, rank_);
+    const unsigned number = box.received.load(std::memory_order_relaxed);
+    wait(from, "waits for a message from", label, [&] { return box.sent.load(std::memory_order_acquire) != number; });
+    const ThreadNetwork::Message& message = box.messages[number % ThreadNetwork::under_way];
+    if (message.floats != floats || !(message.label == label)) {
+      abandon();
+      detail::fail_message(rank_, from, label, floats, message.label, message.floats);
+    }
+    return message;
+  }
+  /// It has been used.
+  void take(int from) {
+    std::atomic<unsigned>& received = network_->box(from, rank_).received;
+    received.store(received.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
+
+  /// Calls use(), which uses memory of the ranks [first, last). Either this sees that a rank has failed, or one of them
+  /// that has failed sees that its memory is used.
+  template <class Use>
+  void use_memory_of(int first, int last, const MessageLabel& label, Use use) {
+    bool failed;
+    {
+      const struct Reading {
+        ThreadTransport& transport;
+        int first, last;
+        Reading(ThreadTransport& reader, int from, int to) : transport(reader), first(from), last(to) {
+          for (int rank = first; rank < last; ++rank) flag(rank).store(true);
+        }
+        ~Reading() {
+          for (int rank = first; rank < last; ++rank) flag(rank).store(false, std::memory_order_release);
+        }
+        std::atomic<bool>& flag(int rank) const { return transport.network_->box(rank, transport.rank_).reading; }
+      } reading(*this, first, last);
+      failed = network_->abandoned_.load();
+      if (!failed) use();
+    }
+    if (failed) fail_abandoned(label);
   }
 
   [[noreturn, gnu::cold]] void fail_abandoned(const MessageLabel& label) {
@@ -212,8 +273,9 @@ class ThreadTransport {
 
   ThreadNetwork* network_;
   int rank_;
+  std::vector<SharedNumbers> shared_;  // of all ranks
 };
 
-static_assert(Transport<ThreadTransport>);
+static_assert(SharesMemory<ThreadTransport>);
 
 }  // namespace tenet

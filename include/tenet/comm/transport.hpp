@@ -32,6 +32,7 @@ struct LinkCost {
   double seconds = 1e-6;
   double seconds_per_float = 1e-9;
   double seconds_per_sum = 1e-9;
+  bool shares = false;  ///< whether the ranks have memory in common
 };
 
 /// One rank's end of the connections among all.
@@ -63,6 +64,36 @@ concept Transport = requires(T& transport, const float* data, float* to, void (*
   transport.receive_into(0, to, 0L, MessageLabel{});
   { transport.arrived(0) } -> std::same_as<bool>;
   transport.finish();
+};
+
+/// What a rank gives to all: its numbers, and what they count in a sum.
+struct SharedNumbers {
+  float* data = nullptr;
+  float weight = 1;
+};
+
+/// A `Transport` whose ranks can have memory in common, as it may turn out when the program runs.
+///
+///     float* memory(long floats)
+///         Zeros in such memory, which live as long as the transport; null where there is none.
+///     bool share(float* data, long floats, MessageLabel, float weight, use)
+///         All ranks call it. When all have come, calls use(shared) on each, where shared[r] are the numbers of rank r,
+///         for all to read and write; returns when nobody uses this rank's any longer. False, and nothing is called, on
+///         all ranks where one of them has given numbers outside of the memory that they have in common.
+template <class T>
+concept MayShareMemory = Transport<T> && requires(T& transport, float* data, void (*use)(const SharedNumbers*)) {
+  { transport.memory(0L) } -> std::same_as<float*>;
+  { transport.share(data, 0L, MessageLabel{}, 1.0f, use) } -> std::same_as<bool>;
+};
+
+/// One whose ranks always have.
+///
+///     long place_of(const float* data);  float* at(long place)
+///         Where data lie in that memory, in a way that all ranks understand, and an address of that.
+template <class T>
+concept SharesMemory = MayShareMemory<T> && requires(T& transport, const float* data, long place) {
+  { transport.place_of(data) } -> std::same_as<long>;
+  { transport.at(place) } -> std::same_as<float*>;
 };
 
 /// What those get who wait in vain because another rank has failed: its error is the one to report.

@@ -250,7 +250,7 @@ class TimelineReport {
       const int batch = static_cast<int>(median->number);
       const double cost = planned_schedule(program, batch, 1, [](int) { return 0.0; }).computing;
       step.plan = planned_schedule(program, batch, computing(step) / cost, [&](int b) {
-        const LinkCost link{link_.seconds, link_.seconds_per_float, link_.seconds_per_sum};
+        const LinkCost link{link_.seconds, link_.seconds_per_float, link_.seconds_per_sum, link_.shares};
         return AllReduceTimes(link_.workers, program.buckets[static_cast<std::size_t>(b)].floats, link).least();
       });
       return step;

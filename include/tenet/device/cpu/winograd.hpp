@@ -26,7 +26,7 @@ constexpr bool winograd_takes_channels_last(const Conv2dGeometry& g) {
 /// into memory, 4 times their size, for every step.
 constexpr bool winograd_weights_at_once(const Conv2dGeometry& g, long batch) {
   const long numbers = long{1} * g.channels * g.out_channels;
-  return numbers >= 1 << 17 || (numbers >= 1 << 16 && batch * g.positions() <= 256);
+  return numbers >= 1 << 17 || (numbers >= 1 << 16 && batch * g.positions() <= 800);
 }
 
 /// The convolution that gives the gradient by the input: of the gradient of the result with the kernel rotated by 180
@@ -357,7 +357,7 @@ inline void run_winograd_conv2d_at_once(Workers& workers, const Conv2dGeometry& 
 /// Whether packed weights are transformed where they are used: there are few of them, or many tiles share them.
 constexpr bool winograd_packed_at_once(const Conv2dGeometry& g, long batch) {
   const long numbers = long{1} * g.channels * g.out_channels;
-  return numbers >= 1 << 17 || (numbers >= 1 << 14 && batch * g.positions() <= 1024);
+  return numbers >= 1 << 17 || (numbers >= 1 << 14 && batch * g.positions() <= 800);
 }
 
 /// The same with weights packed by `run_pack_weights`: transformed where they are used, or, where there are

@@ -15,14 +15,22 @@ namespace tenet::cpu::detail {
 inline constexpr int winograd_in = WinogradPoints<3>::count, winograd_products = winograd_in * winograd_in;
 
 /// Both directions of a tile, its columns, then its lines: get(i, j) gives a vector of the tile, put(i, j, vector)
-/// takes one of the transformed.
+/// takes one of the transformed. Without a loop, whose vectors in between would have to lie in memory: they stay in
+/// registers where there are enough, and a transform takes two thirds of the time.
+template <class Transform, class Get, class Put, int... Column, int... Line>
+[[gnu::always_inline]] inline void transform_tile(const Get& get, const Put& put, std::integer_sequence<int, Column...>,
+                                                  std::integer_sequence<int, Line...>) {
+  Vector half[Transform::to_size][Transform::from_size];
+  (transform_line<Transform>([&](int i) { return get(i, Column); },
+                             [&](int i, Vector value) { half[i][Column] = value; }),
+   ...);
+  (transform_line<Transform>([&](int j) { return half[Line][j]; }, [&](int j, Vector value) { put(Line, j, value); }),
+   ...);
+}
 template <class Transform, class Get, class Put>
 [[gnu::always_inline]] inline void transform_tile(const Get& get, const Put& put) {
-  Vector half[Transform::to_size][Transform::from_size];
-  for (int j = 0; j < Transform::from_size; ++j)
-    transform_line<Transform>([&](int i) { return get(i, j); }, [&](int i, Vector value) { half[i][j] = value; });
-  for (int i = 0; i < Transform::to_size; ++i)
-    transform_line<Transform>([&](int j) { return half[i][j]; }, [&](int j, Vector value) { put(i, j, value); });
+  transform_tile<Transform>(get, put, std::make_integer_sequence<int, Transform::from_size>{},
+                            std::make_integer_sequence<int, Transform::to_size>{});
 }
 
 /// Fetches a part of `rows` rows of `run` floats, `row` apart, for reading or (`write` = 1) writing: number `point` of
