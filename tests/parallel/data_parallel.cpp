@@ -52,6 +52,7 @@ void check_parts(std::initializer_list<int> batches) {
     CHECK(found.loss == Approx(loss).epsilon(1e-5));
     CHECK(found.accuracy == Approx(accuracy).epsilon(1e-5));
     CHECK(difference(many.gradients(), expected.data(), floats) < 2e-5);
+    CHECK(difference(many.gradients(), expected.data(), floats) < 2e-5);  // they are not added up again
     CHECK(difference(many.weights().buffers(), one.weights().buffers(), buffers) < 1e-5);
   }
 }

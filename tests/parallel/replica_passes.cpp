@@ -48,13 +48,16 @@ TEST_CASE("replicas have gradients of their parts, and sums over all of them", "
     passes.add_up_numbers();
     CHECK(passes.numbers()[0] == Approx(expected.loss).epsilon(1e-5));
   }
-  // An update of some of the parameters, of which the task has said what their gradients are.
+  // An update by gradients of which some lie in the block's room, and some elsewhere.
+  std::vector<float> twos(static_cast<std::size_t>(floats), 2.0f);
   std::vector<float> parameters(one.weights().parameters(), one.weights().parameters() + floats);
   passes.bind(Arena::parameters, parameters.data());
   replicas.run([&](int r) {
     passes.pass(r).execution().prepare_update();
-    passes.update(r, part_of(floats, r, 3),
-                  [&](long from, long to) { std::fill(passes.gradients(r) + from, passes.gradients(r) + to, 2.0f); });
+    passes.update(r, part_of(floats, r, 3), [&](long first, long count, float* room) -> float* {
+      if (r == 0) return twos.data() + first;
+      return std::fill_n(room, count, 2.0f) - count;
+    });
   });
   for (std::size_t i = 0; i < parameters.size(); ++i)
     CHECK(parameters[i] == Approx(one.weights().parameters()[i] - 1.0f).margin(1e-6));

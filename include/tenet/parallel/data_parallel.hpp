@@ -34,6 +34,7 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
 
   /// Runs the program on all samples.
   void run(int batch) {
+    has_collected_ = false;
     grow_results(batch);
     this->begin(batch);
     this->replicas().run([&](int r) {
@@ -52,9 +53,10 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
         if constexpr (updates) {
           this->pass(r).execution().prepare_update();
           this->replicas().meet(r, "gradients of all replicas");
-          // Sums are left in a replica's own memory: to write where another core has read takes longer.
-          this->update(r, part_of_parameters(r), [&](long from, long to) {
-            if constexpr (!exchanges) this->add_up_gradients(gradients, from, to);
+          this->update(r, part_of_parameters(r), [&](long first, [[maybe_unused]] long count, float* room) {
+            if constexpr (exchanges) return gradients + first;
+            this->add_up_gradients(room, first, count);
+            return room;
           });
         }
       } catch (...) {
@@ -68,13 +70,13 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
       if (!Program::result_types[index(i)]->batched) *results_[index(i)].data() = this->numbers()[index(i)];
   }
 
-  /// Brings the sums of gradients together, where `bind` has said that they are.
+  /// Adds up the gradients of the last run where `bind` has said that their sums are. The update leaves each replica's
+  /// as they are: its own sums, which nobody needs as a rule, do not leave the cache.
   void collect_gradients() {
-    if constexpr (updates && !exchanges)
-      for (int r = 1; r < this->size(); ++r) {
-        const auto [first, count] = part_of_parameters(r);
-        std::copy_n(this->gradients(r) + first, count, this->gradients(0) + first);
-      }
+    if constexpr (updates && !exchanges) {
+      if (!has_collected_) this->add_up_gradients(this->gradients(0), 0, Program::slots.parameter_floats);
+      has_collected_ = true;
+    }
   }
 
   const float* result(int i) const { return results_[index(i)].data(); }
@@ -126,6 +128,7 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
   }
 
   ThreadNetwork network_;
+  bool has_collected_ = true;
   std::vector<std::unique_ptr<Exchange>> exchanges_;
   std::array<Buffer, 4> results_;
 };

@@ -42,10 +42,8 @@ class HierarchicalExecution : public ReplicaPasses<Program, Device, Cut> {
             [](const One&, const Shard&) {});
         this->pass(r).execution().prepare_update();
         this->replicas().meet(r, "gradients of all ranks");
-        float *const own = this->gradients(r), *const sum = this->gradients(0);
-        this->update(r, part_of(Program::slots.parameter_floats, r, this->size()), [&](long from, long to) {
-          if (r != 0) std::copy(sum + from, sum + to, own + from);
-        });
+        this->update(r, part_of(Program::slots.parameter_floats, r, this->size()),
+                     [sum = this->gradients(0)](long first, long, float*) { return sum + first; });
       } catch (...) {
         has_failed_ = true;
         this->sums().abandon();
@@ -85,7 +83,7 @@ class HierarchicalExecution : public ReplicaPasses<Program, Device, Cut> {
                    exchange_.transport().limit());
         if (done.load(std::memory_order_acquire) < taken) throw PeerFailed("a bucket: another replica has failed");
       }
-      this->add_up_gradients(gradients, first_float, first_float + floats);
+      this->add_up_gradients(gradients + first_float, first_float, floats);
     });
   }
 

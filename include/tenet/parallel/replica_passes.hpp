@@ -76,11 +76,11 @@ class ReplicaPasses {
     pass(replica).run(batch_, all, backward, take);
   }
 
-  /// to = the sum of all replicas' gradients, for the numbers from `first` to `last`.
-  void add_up_gradients(float* to, long first, long last) {
+  /// to = the sum of all replicas' gradients, of `count` from number `first` on.
+  void add_up_gradients(float* to, long first, long count) {
     std::array<const float*, Group::most> from;
-    for (int r = 0; r < size(); ++r) from[index(r)] = gradients(r);
-    add_up(from.data(), to, first, last);
+    for (int r = 0; r < size(); ++r) from[index(r)] = gradients(r) + first;
+    add_up(from.data(), to, 0, count);
   }
   /// The same for results that are one number: what `numbers` gives then.
   void add_up_numbers() {
@@ -91,16 +91,20 @@ class ReplicaPasses {
   std::array<float, 4>& numbers() { return pass(0).numbers(); }
   const float* result(int index) const { return parts_[0].pass->result(index); }
 
-  /// Calls task(from, to) for parts of a replica's parameters that stay in cache, shared among its workers, and updates
-  /// them behind it.
-  template <class Task>
-  void update(int replica, FloatRange parameters, Task task) {
+  /// Updates a replica's parameters, shared among its workers, by blocks that stay in cache: with what
+  /// gradients_of(first, count, room) gives, which may put the gradients of a block into `room`.
+  template <class GradientsOf>
+  void update(int replica, FloatRange parameters, GradientsOf gradients_of) {
     constexpr long block = 4096;
+    float *const values = memory(Arena::parameters), *const states =
+                                                         Program::state_count > 0 ? memory(Arena::states) : nullptr;
     const auto span = open_span(replicas_->executor(replica), update_span<Program>);
     replicas_->run_each(replica, static_cast<int>((parameters.count + block - 1) / block), [&](int i) {
-      const long from = parameters.first + i * block, to = std::min(from + block, parameters.first + parameters.count);
-      task(from, to);
-      pass(replica).execution().update(from, to);
+      alignas(64) float room[block];
+      const long first = parameters.first + i * block,
+                 count = std::min(block, parameters.first + parameters.count - first);
+      pass(replica).execution().update(values + first, gradients_of(first, count, room),
+                                       states != nullptr ? states + first : nullptr, count);
     });
   }
 

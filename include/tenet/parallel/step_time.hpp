@@ -242,7 +242,7 @@ class StepTimePrediction {
         training.exchange = SimulatedTraining::Exchange::buckets;
         training.meet = true;
       } else {
-        training.behind = rest + part_of_update() * (alone_.update + (replicas + 1) * floats * bytes / memory);
+        training.behind = rest + part_of_update() * (alone_.update + replicas * floats * bytes / memory);
         if (is_cut) training.behind += add * floats;
       }
     } else {
