@@ -267,7 +267,7 @@ TEST_CASE("replicas of one process share the update and read each other's gradie
   options.machine.bytes_per_second = 1e9;
   const StepTime direct = predict_step_time<Rank<DataParallel<4>>>(options);
   CHECK(direct.workers == 4);
-  const double bytes = 4.0 * Rank<>::Training::slots.parameter_floats, sums = (4 + 1) * bytes / 1e9 / 4;
+  const double bytes = 4.0 * Rank<>::Training::slots.parameter_floats, sums = 4 * bytes / 1e9 / 4;
   CHECK(direct.step == Approx(direct.forward + direct.backward + direct.update / 4 + sums + 2e-6));
   // One of them does all of it.
   const StepTime served = predict_step_time<Rank<DataParallel<4>, ParameterServer<OnRank<2>>>>(options);

@@ -146,8 +146,7 @@ TEST_CASE("local SGD: what ranks send now and then is recorded", "[timeline]") {
   const trace::File file = train_two<LocalSgd<2>>(4);
   for (const long rank : {0L, 1L}) {
     long averaged = 0;
-    for (const trace::Event& message : file.of(rank, 2, "message"))
-      averaged += message.name == "share parameters";
+    for (const trace::Event& message : file.of(rank, 2, "message")) averaged += message.name == "share parameters";
     CHECK(averaged >= 3);  // twice in the training, and to synchronize
   }
 }
