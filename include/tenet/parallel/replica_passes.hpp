@@ -96,8 +96,8 @@ class ReplicaPasses {
   template <class GradientsOf>
   void update(int replica, FloatRange parameters, GradientsOf gradients_of) {
     constexpr long block = 4096;
-    float *const values = memory(Arena::parameters), *const states =
-                                                         Program::state_count > 0 ? memory(Arena::states) : nullptr;
+    float* const values = memory(Arena::parameters);
+    float* const states = Program::state_count > 0 ? memory(Arena::states) : nullptr;
     const auto span = open_span(replicas_->executor(replica), update_span<Program>);
     replicas_->run_each(replica, static_cast<int>((parameters.count + block - 1) / block), [&](int i) {
       alignas(64) float room[block];

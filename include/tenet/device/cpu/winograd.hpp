@@ -357,7 +357,7 @@ inline void run_winograd_conv2d_at_once(Workers& workers, const Conv2dGeometry& 
 /// Whether packed weights are transformed where they are used: there are few of them, or many tiles share them.
 constexpr bool winograd_packed_at_once(const Conv2dGeometry& g, long batch) {
   const long numbers = long{1} * g.channels * g.out_channels;
-  return numbers >= 1 << 17 || (numbers >= 1 << 14 && batch * g.positions() <= 800);
+  return numbers >= 1 << 17 || (numbers >= 1 << 14 && batch * g.positions() <= 1024);
 }
 
 /// The same with weights packed by `run_pack_weights`: transformed where they are used, or, where there are
