@@ -1,7 +1,7 @@
 // How much of the communication hides behind the backward pass where the link is slow: trainings of two ranks, threads
 // of one core each, whose messages take as long as over a link of 1 Gbit/s and 50 us. Prints, by case, the seconds of a
-// step: without that link and with it; what the buckets take on it; and what of that their plan allows to be hidden,
-// where the program's steps take what they take on one core.
+// step: without that link and with it; what the ranks' messages take on it; and what of that the plan of buckets allows
+// to be hidden, where the program's steps take what they take on one core.
 #include <sys/prctl.h>
 
 #include <tenet/comm/collective_time.hpp>
@@ -84,7 +84,8 @@ template <class Net, class Buckets>
 void report(const char* name, int batch, int steps, bool is_last) {
   using Rank = Trainer<Net, CrossEntropy, PlainSgd, Image<1, 28, 28>, Cpu<0, 1>, Distributed<World>, Ring, Buckets>;
   using Program = typename Rank::Training;
-  static constexpr auto plan = plan_buckets(Program::lowered, Program::slots, Buckets::bucket_bytes / 4);
+  using Exchange = GradientExchange<Program, Ring, Buckets::bucket_bytes, SlowTransport>;
+  static constexpr auto& plan = Exchange::plan;
   double fast = 1e30, slow = 1e30;
   std::vector<double> seconds;
   for (int round = 0; round < 3; ++round) {
@@ -101,22 +102,25 @@ void report(const char* name, int batch, int steps, bool is_last) {
     for (int s = 0; s < step; ++s) sum += seconds[static_cast<std::size_t>(s)];
     return sum * fast / alone;
   };
-  // Buckets leave in their order: the last one cannot end before ready(b) + what bucket b and all behind it take, for
-  // any b.
-  const double pass = until(Program::lowered.first_update);
-  double buckets = 0, ends = pass;
-  for (int b = plan.count; b-- > 0;) {
+  // What leaves goes one after the other, results and running statistics before a bucket; then each bucket is updated,
+  // while others are still on their way.
+  const double pass = until(Program::lowered.first_update), update = fast - pass;
+  double messages = 0, link = 0, device = pass;
+  for (int b = 0; b < plan.count; ++b) {
     const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
-    buckets += seconds_by_ring(2, bucket.floats, slow_link);
-    ends = std::max(ends, until(bucket.ready) + buckets);
+    double own = seconds_by_ring(2, bucket.floats, slow_link);
+    if (b == Exchange::results_leave) own += seconds_by_ring(2, Program::result_count, slow_link);
+    if (Program::writes_buffers && b == Exchange::statistics_leave)
+      own += slow_link.latency + slow_link.busy(Program::slots.buffer_floats);
+    messages += own;
+    link = std::max(link, until(bucket.ready)) + own;
+    device = std::max(device, link) +
+             update * static_cast<double>(bucket.floats) / static_cast<double>(Program::slots.parameter_floats);
   }
-  // Behind everything the ranks average their results, and rank 0 sends its running statistics: seen in every step.
-  double behind = seconds_by_ring(2, Program::result_count, slow_link);
-  if (Program::writes_buffers) behind += slow_link.latency + slow_link.busy(Program::slots.buffer_floats);
   std::printf(
       "\"%s, %d samples\": {\"fast\": %.6f, \"slow\": %.6f, \"communicating\": %.6f, \"hidden\": %.6f, "
       "\"allowed\": %.6f}%s",
-      name, batch, fast, slow, buckets, buckets - (slow - fast - behind), buckets - (ends - pass), is_last ? "" : ", ");
+      name, batch, fast, slow, messages, messages - (slow - fast), messages - (device - fast), is_last ? "" : ", ");
 }
 
 }  // namespace

@@ -80,6 +80,28 @@ TEST_CASE("buckets of gradients leave in the order of the backward pass", "[buck
   check_plan<Residual>(plan_buckets(Residual::lowered, Residual::slots, 40), 40);
 }
 
+TEST_CASE("results and running statistics are there behind the forward pass", "[buckets]") {
+  const auto check = [](auto program, bool has_statistics) {
+    using P = decltype(program);
+    static_assert(results_ready<P> > 0 && results_ready<P> < P::lowered.first_update);
+    static_assert(results_ready<P> <= plan_buckets(P::lowered, P::slots, 1).buckets[0].ready);
+    CHECK((statistics_ready<P> > 0) == has_statistics);
+    CHECK(statistics_ready<P> <= results_ready<P>);
+    int last_of_results = 0, last_of_statistics = 0;
+    for (const MemoryAccess& access : accesses_of<P>) {
+      if (access.arena == Arena::buffers) last_of_statistics = std::max(last_of_statistics, access.step + 1);
+      for (int r = 0; r < P::result_count; ++r)
+        if (const Place& place = P::results[static_cast<std::size_t>(r)];
+            access.arena == place.arena && access.first <= place.offset && place.offset < access.last)
+          last_of_results = std::max(last_of_results, access.step + 1);
+    }
+    CHECK(results_ready<P> == last_of_results);
+    CHECK(statistics_ready<P> == last_of_statistics);
+  };
+  check(Training<LeNet, Image<1, 28, 28>>{}, false);
+  check(Training<networks::Residual, Image<2, 6, 5>>{}, true);
+}
+
 TEST_CASE("a gradient that several parameters share is copied before it leaves, and at once", "[buckets]") {
   using Shared = Training<Sums, Features<16>>;
   static constexpr auto plan = plan_buckets(Shared::lowered, Shared::slots, 1);

@@ -5,6 +5,7 @@
 
 #include "../../examples/models/lenet.hpp"
 #include "../support/network.hpp"
+#include "../support/networks.hpp"
 #include "../support/ranks.hpp"
 
 using namespace tenet;
@@ -40,7 +41,7 @@ struct RecordingTransport {
   void receive(int, long, MessageLabel, auto) {}
   void receive_into(int, float*, long, MessageLabel) {}
   bool arrived(int) { return false; }
-  void finish() {}
+  void finish() { events->add("finish"); }
 };
 struct Recorded {
   static void reduce(RecordingTransport& transport, float* data, long floats, MessageLabel label, float weight) {
@@ -58,6 +59,7 @@ TEST_CASE("buckets leave while the backward pass goes on", "[gradient_exchange]"
   std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats), 2.0f);
   exchange.begin(0.5f);
   exchange.run(&execution, gradients.data(), [](long, long) {});
+  exchange.complete();
   for (const float value : gradients) CHECK(value == 1.0f);  // each reduced once
   const auto at = [&](const std::string& event) {
     return std::find(events.list.begin(), events.list.end(), event) - events.list.begin();
@@ -73,12 +75,52 @@ TEST_CASE("buckets leave while the backward pass goes on", "[gradient_exchange]"
   CHECK(events.list.size() == static_cast<std::size_t>(LeNetStep::lowered.first_update + exchange.plan.count));
 }
 
+TEST_CASE("results and running statistics leave with the first bucket, and their sum comes with it",
+          "[gradient_exchange]") {
+  using Step = Program<TrainingProgram<networks::Residual, CrossEntropy, Sgd, Image<2, 6, 5>, CpuKernels>>;
+  using Exchange = GradientExchange<Step, Recorded, 300, RecordingTransport>;
+  static_assert(Exchange::plan.count > 2 && Exchange::results_leave == 0 && Exchange::statistics_leave == 0);
+  Events events;
+  struct Passes {
+    std::array<float, 4> of_shards{};
+    std::vector<float> parameters = std::vector<float>(static_cast<std::size_t>(Step::slots.parameter_floats)),
+                       buffers = std::vector<float>(static_cast<std::size_t>(Step::slots.buffer_floats));
+    float* memory(Arena arena) { return arena == Arena::parameters ? parameters.data() : buffers.data(); }
+    std::array<float, 4>& numbers() { return of_shards; }
+  } passes;
+  Exchange exchange({&events});
+  RecordingExecution execution{&events};
+  std::vector<float> gradients(passes.parameters.size());
+  const auto at = [&](const std::string& event) {
+    return std::find(events.list.begin(), events.list.end(), event) - events.list.begin();
+  };
+  exchange.begin<WholeBatch>(passes, 8);
+  exchange.run(
+      &execution, gradients.data(), [](long, long) {},
+      [] {
+        return std::array{7.0f, 0.0f, 0.0f, 0.0f};
+      });
+  exchange.end(passes);
+  CHECK(passes.numbers()[0] == 7);  // of one rank
+  CHECK(at("b-1") < at("b-2"));     // the number of samples
+  CHECK(at("b-2") < at("b0"));
+  CHECK(at("b-2") < at(std::to_string(exchange.plan.buckets[1].ready)));
+  CHECK(std::count(events.list.begin(), events.list.begin() + at("b0"), "finish") == 2);  // of both broadcasts
+  // Else they come when all have ended.
+  events.list.clear();
+  exchange.begin<WholeBatch>(passes, 8);
+  exchange.run(&execution, gradients.data(), [](long, long) {});
+  exchange.end(passes);
+  CHECK(at("b-2") > at("b" + std::to_string(exchange.plan.count - 1)));
+}
+
 TEST_CASE("a rank without samples takes part, and adds nothing", "[gradient_exchange]") {
   Events events;
   GradientExchange<LeNetStep, Recorded, 20000, RecordingTransport> exchange({&events});
   std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats), std::nanf(""));
   exchange.begin(0);
   exchange.run(static_cast<RecordingExecution*>(nullptr), gradients.data(), [](long, long) {});
+  exchange.complete();
   for (const float value : gradients) CHECK(value == 0);
   CHECK(events.list.size() == static_cast<std::size_t>(exchange.plan.count));
 }
@@ -95,6 +137,7 @@ TEST_CASE("a rank that does not come is named, with the bucket and the step", "[
           if (transport.rank() == 1 && step == 3) return;
           exchange.begin(0.5f);
           exchange.run(&execution, gradients.data(), [](long, long) {});
+          exchange.complete();
         }
       },
       std::chrono::milliseconds(500));

@@ -90,6 +90,23 @@ TEST_CASE("messages that a core copies hold up what it computes", "[simulated_tr
   CHECK(end(5, {4.5}, 1) == Approx(7));  // it stands still until they are there
 }
 
+TEST_CASE("a device updates buckets that have come while others are on their way", "[simulated_training]") {
+  SimulatedTraining training = eight_buckets(2);
+  for (SimulatedBucket& bucket : training.buckets) bucket.ready = training.pass;
+  const double bucket = ethernet.latency + ethernet.busy(1 << 18);  // by doubling
+  CHECK(simulate(training, 1).end(0, 0) == Approx(training.pass + 8 * bucket));
+  const auto end = [&](double update) {
+    training.update_of_float = update / (1 << 18);
+    return simulate(training, 1).end(0, 0);
+  };
+  CHECK(end(bucket / 2) == Approx(training.pass + 8 * bucket + bucket / 2));  // that of the last one is seen
+  CHECK(end(3 * bucket) == Approx(training.pass + bucket + 8 * 3 * bucket));  // the first bucket is
+  CHECK(simulate(training, 1).computing == Approx(2 * (training.pass + 8 * 3 * bucket)));
+  training.buckets.insert(training.buckets.begin(), {8, training.pass, 0, SimulatedBucket::Kind::broadcast});
+  CHECK(simulate(training, 1).end(1, 0) ==
+        Approx(training.pass + ethernet.latency + ethernet.busy(8) + bucket + 8 * 3 * bucket).epsilon(1e-3));
+}
+
 TEST_CASE("ranks that are not equally quick wait for the slowest at every exchange", "[simulated_training]") {
   SimulatedTraining training = eight_buckets(4);
   training.slowness = [](int device, long step) { return device == 2 && step > 0 ? 2.0 : 1.0; };

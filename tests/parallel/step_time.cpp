@@ -20,22 +20,50 @@ namespace {
 constexpr SimulatedLink link{.latency = 2e-5, .bytes_per_second = 1e9};
 constexpr int skipped_steps = 4, steps_taken = skipped_steps + 4;
 
+/// When what a rank computes in a step is done, in virtual seconds since the step began: set by each test, read by all
+/// ranks. `updates` come when their buckets have come back, `behind` when all have.
+struct Computing {
+  std::vector<double> ready{}, updates{};
+  double pass = 0, behind = 0;
+  std::vector<double> factor{};     // of ranks
+  int buckets = 0;                  // what has a larger number is a sum that the pass waits for
+  int results = 0, statistics = 0;  // the buckets with which they leave
+};
+inline Computing computing;
+inline double began[64];        // of each rank: this step
+inline double arrived[64][16];  // each of its buckets
+
+void wait_until_computed(SimulatedTransport& transport, double seconds) {
+  const auto rank = static_cast<std::size_t>(transport.rank());
+  const double now = transport.now(), then = began[rank] + seconds * computing.factor[rank];
+  if (then > now) transport.compute(then - now);
+}
+
+/// Of a rank of a simulated network. Its running statistics wait, in virtual time, until they would have been computed.
+struct RankTransport : SimulatedTransport {
+  explicit RankTransport(const SimulatedTransport& own) : SimulatedTransport(own) {}
+
+  void send(int to, const float* data, long floats, MessageLabel label) {
+    wait(label);
+    SimulatedTransport::send(to, data, floats, label);
+  }
+  void receive_into(int from, float* to, long floats, MessageLabel label) {
+    wait(label);
+    SimulatedTransport::receive_into(from, to, floats, label);
+  }
+
+ private:
+  void wait(const MessageLabel& label) {
+    if (std::string_view(label.what) == "running statistics" && computing.statistics < computing.buckets)
+      wait_until_computed(*this, computing.ready[static_cast<std::size_t>(computing.statistics)]);
+  }
+};
+
 /// Ranks of a `SimulatedNetwork`, each of which says first which it is.
 struct Ranks {
   inline static thread_local SimulatedTransport* own = nullptr;
-  static SimulatedTransport connect() { return *own; }
+  static RankTransport connect() { return RankTransport(*own); }
 };
-
-/// When what a rank computes in a step is done, in virtual seconds since the step began: set by each test, read by all
-/// ranks. `behind` comes when all buckets have come back.
-struct Computing {
-  std::vector<double> ready{};
-  double pass = 0, behind = 0;
-  std::vector<double> factor{};  // of ranks
-  int buckets = 0;               // what has a larger number is a sum that the pass waits for
-};
-inline Computing computing;
-inline double began[64];  // of each rank: this step
 
 /// A synchronisation as users may write one: that of `Inner`, whose communication thread waits, in virtual time, until
 /// the computing thread would have come so far. So the whole of a real training runs over a simulated network, and
@@ -46,18 +74,17 @@ struct WithComputing : Inner {
   static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
     const auto rank = static_cast<std::size_t>(transport.rank());
     const double factor = computing.factor[rank];
-    const auto wait_until_computed = [&](double seconds) {
-      const double now = transport.now(), then = began[rank] + seconds * factor;
-      if (then > now) transport.compute(then - now);
-    };
     const auto begins = [&] { began[rank] = transport.now(); };
     if (label.number == -1) begins();  // the number of samples: a step begins, and its samples are counted meanwhile
-    if (label.number >= 0) wait_until_computed(computing.ready[static_cast<std::size_t>(label.number)]);
-    if (label.number == -2) {  // results, behind everything
-      wait_until_computed(computing.pass);
+    if (label.number >= 0) wait_until_computed(transport, computing.ready[static_cast<std::size_t>(label.number)]);
+    if (label.number == -2 && computing.results < computing.buckets)
+      wait_until_computed(transport, computing.ready[static_cast<std::size_t>(computing.results)]);
+    if (label.number == -2 && computing.results == computing.buckets) {  // results, behind everything
+      wait_until_computed(transport, computing.pass);
       transport.compute(computing.behind * factor);
     }
     Inner::reduce(transport, data, floats, label, weight);
+    if (label.number >= 0 && label.number < computing.buckets) arrived[rank][label.number] = transport.now();
     const bool counts_before = computing.ready.size() > static_cast<std::size_t>(computing.buckets);
     if (label.number == -1 && counts_before) begins();
     if (label.number >= computing.buckets) {
@@ -76,6 +103,16 @@ struct Normalized : Sequential<Conv2d<1, 4, 5>, BatchNorm2d<4>, ReLU, MaxPool2d<
 template <class... Tags>
 using NormalizedRank = Trainer<Normalized, CrossEntropy, Sgd, Image<1, 28, 28>, Cpu<0, 1>, Tags...>;
 
+/// What a rank's device does while buckets come, and behind them.
+void update(SimulatedTransport& transport) {
+  const auto rank = static_cast<std::size_t>(transport.rank());
+  double device = began[rank] + computing.pass * computing.factor[rank];
+  for (std::size_t b = 0; b < computing.updates.size(); ++b)
+    device = std::max(device, arrived[rank][b]) + computing.updates[b] * computing.factor[rank];
+  device = std::max(device, transport.now()) + computing.behind * computing.factor[rank];
+  transport.compute(device - transport.now());
+}
+
 /// The mean step time of a real training over a simulated network, behind its first steps. Between two steps each rank
 /// computes for `between` seconds.
 template <class Trainer>
@@ -91,6 +128,7 @@ double real_step(int ranks, double between) {
       transport.compute(between);
       trainer.step(inputs.data(), targets.data(), 2);
       trainer.weights();  // waits for what is still to come: virtual time has no other place for it
+      if (!computing.updates.empty()) update(transport);
       ends[static_cast<std::size_t>(transport.rank())].push_back(transport.now());
     }
   });
@@ -118,14 +156,24 @@ std::pair<double, double> compare(int ranks, double scale, double slow) {
   const std::vector<double> seconds = some_seconds<Program>(scale);
   const auto until = [&](int step) { return std::accumulate(seconds.begin(), seconds.begin() + step, 0.0); };
   static constexpr auto plan = plan_buckets(Program::lowered, Program::slots, Buckets::bucket_bytes / 4);
-  computing = {{}, until(Program::lowered.first_update), 0, std::vector<double>(static_cast<std::size_t>(ranks), 1.0)};
+  computing = {.pass = until(Program::lowered.first_update),
+               .factor = std::vector<double>(static_cast<std::size_t>(ranks), 1.0),
+               .statistics = plan.first_ready_behind(statistics_ready<Program>)};
   for (const Bucket& bucket : plan) computing.ready.push_back(until(bucket.ready));
   computing.buckets = plan.count;
   for (int s = 0; s < Program::lowered.first_update; ++s)
     if (is_sum_over_workers(Program::lowered.steps[s])) computing.ready.push_back(until(s));
-  const double update = until(Program::lowered.after_update) - computing.pass;  // devices of a rank share it
-  computing.behind =
-      until(Program::lowered.used.steps) - until(Program::lowered.after_update) + update / Inside::replicas;
+  const double update = until(Program::lowered.after_update) - computing.pass;
+  computing.behind = until(Program::lowered.used.steps) - until(Program::lowered.after_update);
+  if (Inside::replicas > 1) {  // the devices of a rank share it
+    computing.results = plan.count;
+    computing.behind += update / Inside::replicas;
+  } else {
+    computing.results = plan.first_ready_behind(results_ready<Program>);
+    for (const Bucket& bucket : plan)
+      computing.updates.push_back(update * static_cast<double>(bucket.floats) /
+                                  static_cast<double>(Program::slots.parameter_floats));
+  }
   computing.factor.back() = slow;
   const int workers = ranks * Inside::replicas;
   StepTimeOptions options{.workers = workers, .batch_of_worker = 2, .link = link};
@@ -255,11 +303,14 @@ TEST_CASE("what is sent takes the core that computes as long as it says", "[step
   const StepTime half = predict_step_time<Sent>(options);
   options.core_share = 1;
   const StepTime whole = predict_step_time<Sent>(options);
-  CHECK(whole.step - hidden.step == Approx(hidden.hidden - whole.hidden).epsilon(0.01));
+  // Results are fewer numbers than ranks, so that some are done a message earlier than others, and where they compute
+  // later for it, their bucket leaves earlier, too.
+  const double message = 1.1 * options.link.latency;
+  CHECK(whole.step - hidden.step == Approx(hidden.hidden - whole.hidden).margin(message));
   CHECK(half.step - hidden.step == Approx((whole.step - hidden.step) / 2).epsilon(0.01));
   // The number of samples is agreed upon meanwhile, around the ring and back.
   CHECK(whole.hidden == Approx(2 * 7 * computing_for(8, 1.0).link.latency).epsilon(0.02));
-  CHECK(whole.communication == Approx(hidden.communication).epsilon(0.01));
+  CHECK(whole.communication == Approx(hidden.communication).margin(message));
 }
 
 TEST_CASE("replicas of one process share the update and read each other's gradients", "[step_time]") {
@@ -322,9 +373,11 @@ TEST_CASE("workers that are not equally quick", "[step_time]") {
   CHECK(step(rounds, slow) == Approx(3e-2).epsilon(0.08));   // servers update, who are not all slow
   CHECK(step(bounded, slow) == Approx(3e-2).epsilon(0.08));  // nobody gets away from the slow one
   CHECK(step(alone, slow) == Approx(4e-2 / (3 + 1.0 / 3)).epsilon(0.05));
-  // Slow in turns: who waits for all of them always waits for a slow one.
+  // Slow in turns: who waits for all of them always waits for the passes of a slow one. While that updates, the next
+  // one has begun, if it is another: in three of four steps.
   const auto turns = slow_in_turns(4, 3);
-  CHECK(step(together, turns) == Approx(3e-2).epsilon(1e-3));
+  const double update = predict_step_time<Rank<>>(computing_for(0, 1e-2)).update;
+  CHECK(step(together, turns) == Approx(3e-2 - 0.75 * 2 * update).epsilon(3e-3));
   CHECK(step(rounds, turns) / step(bounded, turns) > 1.6);
   CHECK(step(alone, turns) <= step(bounded, turns) * 1.03);
   const auto jitter = with_jitter(0.3);

@@ -23,6 +23,13 @@ struct BucketPlan {
   std::array<int, Most> by_need{};  ///< their numbers, in the order in which a run needs their parameters
   int count = 0;
 
+  /// The first bucket that is ready no earlier than behind so many steps; `count`: there is none.
+  constexpr int first_ready_behind(int steps) const {
+    int b = 0;
+    while (b < count && buckets[static_cast<std::size_t>(b)].ready < steps) ++b;
+    return b;
+  }
+
   constexpr const Bucket& needed_at(int i) const {
     return buckets[static_cast<std::size_t>(by_need[static_cast<std::size_t>(i)])];
   }
@@ -33,10 +40,10 @@ struct BucketPlan {
 
 namespace detail {
 
-/// Calls used(place, step) for each place that a step before the update reads or writes.
+/// Calls used(place, step) for each place that a step before step `last` reads or writes.
 template <class Lowered, class Used>
-constexpr void for_each_use(const Lowered& lowered, Used used) {
-  for (int s = 0; s < lowered.first_update; ++s) {
+constexpr void for_each_use(const Lowered& lowered, int last, Used used) {
+  for (int s = 0; s < last; ++s) {
     const auto& step = lowered.steps[s];
     const auto region_used = [&](int region, bool stores) {
       if (region < 0) return;
@@ -56,7 +63,7 @@ template <class Lowered, int Slots>
 constexpr auto parameters_needed(const Lowered& lowered, const SlotTable<Slots>& slots) {
   std::array<int, Slots + 1> needed{};
   needed.fill(lowered.first_update);
-  for_each_use(lowered, [&](const Place& place, int step) {
+  for_each_use(lowered, lowered.first_update, [&](const Place& place, int step) {
     for (int i = 0; i < slots.count && place.arena == Arena::parameters; ++i) {
       const SlotInfo& slot = slots.slots[i];
       if (slot.kind == SlotKind::parameter && slot.offset == place.offset && step < needed[i]) needed[i] = step;
@@ -70,7 +77,7 @@ constexpr auto parameters_needed(const Lowered& lowered, const SlotTable<Slots>&
 template <class Lowered, int Slots>
 constexpr auto gradients_ready(const Lowered& lowered, const SlotTable<Slots>& slots) {
   std::array<int, Slots + 1> ready{};
-  for_each_use(lowered, [&](const Place& place, int step) {
+  for_each_use(lowered, lowered.first_update, [&](const Place& place, int step) {
     if (place.arena != Arena::gradients) return;
     for (int i = 0; i < slots.count; ++i)
       if (slots.slots[i].kind == SlotKind::parameter && slots.slots[i].offset == place.offset) ready[i] = step + 1;
@@ -78,7 +85,28 @@ constexpr auto gradients_ready(const Lowered& lowered, const SlotTable<Slots>& s
   return ready;
 }
 
+/// After how many steps no step reads or writes one of these places any more.
+template <class Lowered, class IsOne>
+constexpr int last_used(const Lowered& lowered, IsOne is_one) {
+  int steps = 0;
+  for_each_use(lowered, lowered.used.steps, [&](const Place& place, int step) {
+    if (is_one(place)) steps = step + 1;
+  });
+  return steps;
+}
+
 }  // namespace detail
+
+/// After how many steps of a program its results are there.
+template <class Program>
+inline constexpr int results_ready = detail::last_used(Program::lowered, [](const Place& place) {
+  const auto end = Program::results.begin() + Program::result_count;
+  return std::find(Program::results.begin(), end, place) != end;
+});
+/// And its running statistics.
+template <class Program>
+inline constexpr int statistics_ready =
+    detail::last_used(Program::lowered, [](const Place& place) { return place.arena == Arena::buffers; });
 
 /// Backward finds the last layers' gradients first, and gradients lie in the order of their layers: buckets are filled
 /// from the end of the arena on, with at least `bucket_floats` numbers, but for the last one.

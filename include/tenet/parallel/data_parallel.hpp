@@ -44,6 +44,7 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
           if constexpr (exchanges) {
             exchanges_[index(r)]->begin(this->weight(r));
             exchanges_[index(r)]->run(execution, gradients, prepare);
+            exchanges_[index(r)]->complete();
           } else {
             this->pass(r).run_passes(execution, prepare);
           }

@@ -28,27 +28,63 @@ class DistributedExecution : public ShardedPass<Program, Cut> {
 
   DistributedExecution(typename Pass::Executor& executor, T transport)
       : Pass(executor, detail::shards_of_rank<Cut>(transport.rank(), transport.size())),
+        executor_(&executor),
         exchange_(std::move(transport)) {
     static_assert(Pass::updates, "a training step");
     if constexpr (Program::is_on_part) executor.worker_sum = {&add_up_in_pass, &exchange_};
   }
 
   void run(int batch) {
-    exchange_gradients(batch);
-    this->update();
+    send_gradients(batch);
+    if constexpr (updates_by_elements<Program>()) {
+      this->execution().prepare_update();
+      float* const states = Program::state_count > 0 ? this->memory(Arena::states) : nullptr;
+      for (int b = 0; b < Exchange::plan.count; ++b) {
+        exchange_.await(b);
+        const Bucket& bucket = Exchange::plan.buckets[static_cast<std::size_t>(b)];
+        update({bucket.first, bucket.floats}, states != nullptr ? states + bucket.first : nullptr,
+               Program::slots.parameter_floats);
+      }
+    } else {
+      exchange_.complete();
+      Pass::update();
+    }
     exchange_.end(*this);
   }
 
  protected:
-  /// Forward and backward pass, behind which the gradients are those of all ranks.
-  void exchange_gradients(int batch) {
+  /// Forward and backward pass, behind which the gradients become those of all ranks, bucket by bucket.
+  void send_gradients(int batch) {
     const float all = exchange_.template begin<Cut>(*this, batch);
     Pass::run(
         batch, all,
-        [this](auto* execution, auto prepare) { exchange_.run(execution, this->memory(Arena::gradients), prepare); },
+        [&](auto* execution, auto prepare) {
+          float* const gradients = this->memory(Arena::gradients);
+          if constexpr (Pass::is_cut)  // its results are sums, too
+            exchange_.run(execution, gradients, prepare);
+          else
+            exchange_.run(execution, gradients, prepare,
+                          [&] { return batch > 0 ? Pass::numbers_of(*execution) : std::array<float, 4>{}; });
+        },
         [](const auto&, const Shard&) {});
   }
 
+  /// The optimizer's update of a part of the parameters, shared among the device's workers. What belongs to them of the
+  /// first state is at `states`, of the others each time `state_step` floats further.
+  void update(FloatRange part, float* states, long state_step) {
+    constexpr long block = 4096;
+    const auto span = open_span(*executor_, update_span<Program>);
+    float *const parameters = this->memory(Arena::parameters) + part.first, *const gradients =
+                                                                                this->memory(Arena::gradients) +
+                                                                                part.first;
+    for_each_task(*executor_, static_cast<int>((part.count + block - 1) / block), [&](int i) {
+      const long from = i * block;
+      this->execution().update(parameters + from, gradients + from, states != nullptr ? states + from : nullptr,
+                               std::min(block, part.count - from), state_step);
+    });
+  }
+
+  typename Pass::Executor* executor_;
   Exchange exchange_;
 
  private:

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <functional>
 #include <tenet/core/timeline.hpp>
 #include <tenet/exec/buckets.hpp>
 #include <tenet/exec/device_queue.hpp>
@@ -8,11 +10,19 @@
 namespace tenet {
 
 /// One rank's forward and backward pass, during which a communication thread adds up its gradients with those of all
-/// other ranks: bucket by bucket, each as soon as the steps that compute it have run.
+/// other ranks: bucket by bucket, each as soon as the steps that compute it have run. What the ranks tell each other
+/// besides, results and running statistics, goes before the first bucket that is ready later.
 template <class Program, class Synchronisation, long bucket_bytes, Transport T>
 class GradientExchange {
+  struct NoResults {};
+
  public:
   static constexpr auto plan = plan_buckets(Program::lowered, Program::slots, bucket_bytes / 4);
+  /// The buckets with which results and running statistics leave; `plan.count`: they leave in `end`. Parts of gradients
+  /// that others read are free when all ranks' results are there, where nothing else waits for that.
+  static constexpr int results_leave =
+      detail::ScattersGradients<Synchronisation> ? plan.count : plan.first_ready_behind(results_ready<Program>);
+  static constexpr int statistics_leave = plan.first_ready_behind(statistics_ready<Program>);
 
   explicit GradientExchange(T transport) : transport_(std::move(transport)) {}
 
@@ -23,20 +33,30 @@ class GradientExchange {
     ++step_;
     sums_ = 0;
     weight_ = weight;
+    statistics_ = nullptr;
+    has_results_ = false;
   }
 
-  /// Runs the program until its gradients are the sum over all ranks of weight · gradient: `execution` has begun with
-  /// this rank's samples. Null: it has none; its weight is 0. prepare(first, floats) is called with a part of the
-  /// gradients before it is sent.
-  template <class Execution, class Prepare>
-  void run(Execution* execution, float* gradients, Prepare prepare) {
+  /// Runs the program until all buckets have left: `execution` has begun with this rank's samples. Null: it has none;
+  /// its weight is 0. A bucket that has been awaited is the sum over all ranks of weight · gradient. prepare(first,
+  /// floats), of which a copy lives until then, is called with a part of the gradients before it is sent; results()
+  /// gives this rank's results, as soon as they are there.
+  template <class Execution, class Prepare, class Results = NoResults>
+  void run(Execution* execution, float* gradients, Prepare prepare, [[maybe_unused]] Results results = {}) {
     gradients_ = gradients;
-    prepare_ = [](void* context, long first, long floats) { (*static_cast<Prepare*>(context))(first, floats); };
-    prepare_context_ = &prepare;
+    prepare_ = prepare;
     try {
-      const auto leave = [this](int b) { queue_.submit([this, b] { reduce(b); }); };
+      const auto leave = [&](int b) {
+        if constexpr (!std::is_same_v<Results, NoResults>)
+          if (b == results_leave) {
+            results_ = results();
+            has_results_ = true;
+          }
+        queue_.submit([this, b] { reduce(b); });
+        arrived_[static_cast<std::size_t>(b)] = queue_.submitted();
+      };
       if constexpr (detail::ScattersGradients<Synchronisation>)
-        run_by_buckets<Program>(execution, plan, gradients, leave, [this](int b) { await(b); });
+        run_by_buckets<Program>(execution, plan, gradients, leave, [this](int b) { await(b, "parameters"); });
       else
         run_by_buckets<Program>(execution, plan, gradients, leave);
     } catch (...) {  // what has been submitted uses this call's memory
@@ -46,7 +66,18 @@ class GradientExchange {
       }
       throw;
     }
-    const auto span = open_wait("gradients");
+  }
+
+  /// Waits for what bucket b brings: the sums of gradients, or parameters.
+  void await(int b, const char* what = "gradients") {
+    const unsigned task = arrived_[static_cast<std::size_t>(b)];
+    if (queue_.has_run(task)) return;
+    const auto span = open_wait(what);
+    queue_.synchronize(task);
+  }
+  /// Waits for all of it.
+  void complete(const char* what = "gradients") {
+    const auto span = open_wait(what);
     queue_.synchronize();
   }
 
@@ -75,9 +106,6 @@ class GradientExchange {
       arrived_[static_cast<std::size_t>(b)] = queue_.submitted();
     }
   }
-  /// Waits for all of it.
-  void complete() { queue_.synchronize(); }
-
   /// Within `run`: makes of numbers the sum of all ranks'. The communication thread does it, when it has sent the
   /// buckets before: the ranks' messages come in one order.
   void add_up_in_pass(float* numbers, long floats) {
@@ -94,40 +122,37 @@ class GradientExchange {
   /// for any number of ranks, or the ranks share the batch while they run.
   template <class Cut, class Passes>
   float begin(Passes& passes, int batch) {
-    if (step_ == 0) share_arena(passes, Arena::parameters, Program::slots.parameter_floats, "parameters");
-    if constexpr (Cut::in_all > 0 || Program::is_on_part) {
-      return begin_and_count(batch);
-    } else {
+    if (step_ == 0) share_at_once(passes.memory(Arena::parameters), parameters);
+    float samples = static_cast<float>(batch);
+    if constexpr (Cut::in_all > 0 || Program::is_on_part)
+      samples = begin_and_count(batch);
+    else
       begin_with(batch);
-      return static_cast<float>(batch);
-    }
+    statistics_ = Program::writes_buffers ? passes.memory(Arena::buffers) : nullptr;
+    return samples;
   }
-  /// Behind them: results that are one number become means over all ranks, running statistics those of rank 0.
+  /// Behind them, when all buckets have come: results that are one number become means over all ranks, running
+  /// statistics those of rank 0.
   template <class Passes>
   void end(Passes& passes) {
-    {
+    complete("other ranks");
+    if (has_results_) {
+      passes.numbers() = results_;
+    } else {
       const auto span = open_wait("other ranks");
-      add_up(passes.numbers().data(), Program::result_count, {"results", -2, step_}, weight_);
+      add_up_results(passes.numbers().data());
     }
-    if constexpr (Program::writes_buffers)
-      share_arena(passes, Arena::buffers, Program::slots.buffer_floats, "running statistics");
+    if constexpr (statistics_leave == plan.count)
+      if (statistics_ != nullptr) share_at_once(statistics_, statistics);
   }
 
  private:
-  /// Waits for the parameters of bucket b.
-  void await(int b) {
-    const unsigned task = arrived_[static_cast<std::size_t>(b)];
-    if (queue_.has_run(task)) return;
-    const auto span = open_wait("parameters");
-    queue_.synchronize(task);
-  }
-
   MessageLabel samples_label() const { return {"number of samples", -1, step_}; }
 
   /// Begins a step where no rank knows how many samples the others have: they tell each other, while the forward pass
   /// runs.
   void begin_with(int samples) {
-    ++step_;
+    begin(0);
     sum_ = static_cast<float>(samples);
     queue_.submit([this] {
       const float own = sum_;
@@ -147,18 +172,32 @@ class GradientExchange {
   }
 
   /// What rank 0 has in an arena, for all ranks.
-  template <class Passes>
-  void share_arena(Passes& passes, Arena arena, long floats, const char* what) {
-    if (floats <= 0) return;
-    const MessageLabel label{what, -3 - static_cast<int>(arena), step_};
+  struct SharedArena {
+    const char* what;
+    int number;
+    long floats;
+  };
+  static constexpr SharedArena parameters{"parameters", -3, Program::slots.parameter_floats},
+      statistics{"running statistics", -4, Program::slots.buffer_floats};
+  void share(float* memory, const SharedArena& arena) {
+    if (arena.floats <= 0) return;
+    const MessageLabel label{arena.what, arena.number, step_};
+    const auto span = open_collective(arena.floats, label);
+    broadcast(transport_, 0, memory, arena.floats, label);
+  }
+  void share_at_once(float* memory, const SharedArena& arena) {
     const auto waiting = open_wait("other ranks");
-    const auto span = open_collective(floats, label);
-    broadcast(transport_, 0, passes.memory(arena), floats, label);
+    share(memory, arena);
   }
 
+  void add_up_results(float* numbers) { add_up(numbers, Program::result_count, {"results", -2, step_}, weight_); }
+
+  /// By the communication thread: bucket b, and before it what leaves with it.
   void reduce(int b) {
+    if (b == results_leave && has_results_) add_up_results(results_.data());
+    if (b == statistics_leave && statistics_ != nullptr) share(statistics_, statistics);
     const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
-    prepare_(prepare_context_, bucket.first, bucket.floats);
+    prepare_(bucket.first, bucket.floats);
     const MessageLabel label{"bucket", b, step_};
     if constexpr (detail::ScattersGradients<Synchronisation>) {
       const auto span = open_collective(bucket.floats, label);
@@ -188,9 +227,10 @@ class GradientExchange {
   }
 
   T transport_;
-  float* gradients_ = nullptr;
-  void (*prepare_)(void*, long, long) = nullptr;
-  void* prepare_context_ = nullptr;
+  float *gradients_ = nullptr, *statistics_ = nullptr;
+  std::function<void(long, long)> prepare_;
+  std::array<float, 4> results_{};
+  bool has_results_ = false;  // of this step: they leave with a bucket
   float weight_ = 0, sum_ = 0;
   struct {
     float* memory;

@@ -74,7 +74,7 @@ class HierarchicalExecution : public ReplicaPasses<Program, Device, Cut> {
       return;
     }
     int taken = 0;
-    exchange_.run(execution, gradients, [&](long first_float, long floats) {
+    const auto add_up = [&](long first_float, long floats) {
       prepare(first_float, floats);
       ++taken;
       for (int other = 1; other < this->size(); ++other) {
@@ -84,7 +84,9 @@ class HierarchicalExecution : public ReplicaPasses<Program, Device, Cut> {
         if (done.load(std::memory_order_acquire) < taken) throw PeerFailed("a bucket: another replica has failed");
       }
       this->add_up_gradients(gradients + first_float, first_float, floats);
-    });
+    };
+    exchange_.run(execution, gradients, std::ref(add_up));
+    exchange_.complete();
   }
 
   std::vector<Done> buckets_done_;  // of each replica

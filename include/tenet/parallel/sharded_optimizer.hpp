@@ -42,8 +42,7 @@ class ShardedOptimizerExecution : public DistributedExecution<Program, ShardedOp
   using Base = DistributedExecution<Program, ShardedOptimizer, bucket_bytes, T, Cut>;
   using Pass = typename Base::Pass;
 
-  ShardedOptimizerExecution(typename Pass::Executor& executor, T transport)
-      : Base(executor, std::move(transport)), executor_(&executor) {
+  ShardedOptimizerExecution(typename Pass::Executor& executor, T transport) : Base(executor, std::move(transport)) {
     static_assert(Cut::in_all == 0, "a ring's order of sums depends on the number of ranks");
     static_assert(updates_by_elements<Program>(),
                   "ShardedOptimizer: the optimizer's update is not element-wise over all parameters");
@@ -59,7 +58,7 @@ class ShardedOptimizerExecution : public DistributedExecution<Program, ShardedOp
   /// it needs it, all others wait in `complete`.
   void run(int batch) {
     if constexpr (Pass::is_cut) complete();
-    this->exchange_gradients(batch);
+    this->send_gradients(batch);
     this->execution().prepare_update();
     this->exchange_.end(*this);
     this->exchange_.begin_gather(this->memory(Arena::parameters), "parameters", [this](int b) { update(b); });
@@ -80,22 +79,12 @@ class ShardedOptimizerExecution : public DistributedExecution<Program, ShardedOp
   static constexpr const auto& plan = Base::Exchange::plan;
   static constexpr std::size_t index(int b) { return static_cast<std::size_t>(b); }
 
-  /// This rank's part of a bucket, shared among the device's workers.
+  /// This rank's part of a bucket.
   void update(int b) {
-    constexpr long block = 4096;
-    const auto span = open_span(*executor_, update_span<Program>);
-    const FloatRange own = this->exchange_.own_part(b);
-    float *const parameters = this->memory(Arena::parameters) + own.first,
-                 *const gradients = this->memory(Arena::gradients) + own.first,
-                 *const states = Program::state_count > 0 ? states_.data() + state_at_[index(b)] : nullptr;
-    for_each_task(*executor_, static_cast<int>((own.count + block - 1) / block), [&](int i) {
-      const long from = i * block;
-      this->execution().update(parameters + from, gradients + from, states != nullptr ? states + from : nullptr,
-                               std::min(block, own.count - from), own_floats_);
-    });
+    Base::update(this->exchange_.own_part(b), Program::state_count > 0 ? states_.data() + state_at_[index(b)] : nullptr,
+                 own_floats_);
   }
 
-  typename Pass::Executor* executor_;
   Buffer states_;                                                      // one behind the other, each of `own_floats_`
   long own_floats_ = 0;                                                // parameters that this rank updates
   std::array<long, static_cast<std::size_t>(plan.count)> state_at_{};  // of each bucket's part

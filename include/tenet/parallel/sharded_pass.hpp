@@ -55,12 +55,11 @@ class ShardedPass {
   void use_weights(std::uint64_t version) { execution_->use_weights(version); }
 
   /// Runs this worker's shards of a batch; their weights are shares of `all` samples. Of the last one
-  /// backward(execution, prepare) runs the passes: it calls prepare(first, floats) with each part of the gradients when
-  /// that is there, which makes it a sum. `execution` is null where the shard has no samples; then it leaves zeros.
-  /// take(execution, shard) is called behind each shard that has samples.
+  /// backward(execution, prepare) runs the passes. Someone calls prepare(first, floats) with each part of the gradients
+  /// when that is there, which makes it a sum, before the next run. `execution` is null where the shard has no samples;
+  /// then it leaves zeros. take(execution, shard) is called behind each shard that has samples.
   template <class Backward, class Take>
   void run(int batch, float all, Backward backward, Take take) {
-    float* const gradients = memory(Arena::gradients);
     for (int number = 0; number < shards_.count; ++number) {
       const Shard shard = shards_.of(batch, number);
       const bool is_last = number + 1 == shards_.count;
@@ -75,10 +74,10 @@ class ShardedPass {
         give_from(shard.first_sample);
         execution->begin(shard.samples, static_cast<long>(all));
       }
-      if (updates && Program::is_on_part && !has_samples) std::fill_n(gradients, Program::slots.parameter_floats, 0.0f);
-      const auto add = [&](long first, long floats) {
-        if constexpr (is_cut && updates) gradients_.add(number, is_last, weight, gradients, first, first + floats);
-      };
+      if (updates && Program::is_on_part && !has_samples)
+        std::fill_n(memory(Arena::gradients), Program::slots.parameter_floats, 0.0f);
+      if constexpr (is_cut) term_ = {number, is_last, weight};
+      const auto add = [this](long first, long floats) { add_gradients(first, floats); };
       if (is_last)
         backward(execution, add);
       else
@@ -86,9 +85,7 @@ class ShardedPass {
       numbers_.fill(0);
       if (has_samples) {
         execution->run_steps(Program::lowered.after_update, after_pass);
-        for (int r = 0; r < Program::result_count; ++r)
-          if (!Program::result_types[static_cast<std::size_t>(r)]->batched)
-            numbers_[static_cast<std::size_t>(r)] = *execution->result(r);
+        numbers_ = numbers_of(*execution);
         take(*execution, shard);
       }
       if constexpr (is_cut)
@@ -118,6 +115,14 @@ class ShardedPass {
     execution_->run_steps(after_pass, Program::lowered.used.steps);
   }
 
+  /// Of a shard with samples: the results that are one number.
+  static std::array<float, 4> numbers_of(const One& execution) {
+    std::array<float, 4> numbers{};
+    for (int r = 0; r < Program::result_count; ++r)
+      if (!Program::result_types[static_cast<std::size_t>(r)]->batched)
+        numbers[static_cast<std::size_t>(r)] = *execution.result(r);
+    return numbers;
+  }
   /// Of the last run: the results that are one number.
   std::array<float, 4>& numbers() { return numbers_; }
   const float* result(int index) const { return &numbers_[static_cast<std::size_t>(index)]; }
@@ -126,6 +131,12 @@ class ShardedPass {
 
  private:
   static constexpr bool has_spare(int shards) { return Program::writes_buffers && Cut::in_all > 0 && shards > 1; }
+
+  /// Makes a part of the gradients of the shard at hand a term of their sum.
+  void add_gradients([[maybe_unused]] long first, [[maybe_unused]] long floats) {
+    if constexpr (is_cut && updates)
+      gradients_.add(term_.number, term_.is_last, term_.weight, memory(Arena::gradients), first, first + floats);
+  }
 
   void give_from(int first_sample) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -137,11 +148,17 @@ class ShardedPass {
   }
 
   struct NoSum {};
+  struct Term {
+    int number = 0;
+    bool is_last = false;
+    float weight = 0;
+  };
   using Sum = std::conditional_t<is_cut, detail::SumOfTerms<(Cut::in_all > 0)>, NoSum>;
 
   std::unique_ptr<One> execution_;
   WorkerShards shards_;
   Sum gradients_, results_;
+  Term term_;  // what the shard at hand adds to them
   Buffer spare_;
   std::array<const void*, 4> inputs_{};
   std::array<float*, 8> bound_{};

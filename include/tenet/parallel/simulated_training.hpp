@@ -7,13 +7,21 @@
 /// what `predict_step_time` runs; see parallel/step_time.hpp.
 namespace tenet {
 
-/// A part of the gradients that is sent on its own, or a sum over the batch that the pass itself needs.
+/// A part of the gradients that is sent on its own, or what leaves among these: results, a sum over the batch that the
+/// pass itself needs, or running statistics.
 struct SimulatedBucket {
+  enum class Kind {
+    gradients,
+    sum,
+    awaited_sum,  ///< the pass goes on when it is there
+    broadcast,
+  };
+
   long floats = 0;
-  double ready = 0;         ///< seconds of the last pass until it is there
-  double prepare = 0;       ///< seconds of whoever sends it: what has to be added to it before
-  bool is_awaited = false;  ///< the pass goes on when the sum is there
-  double needed = 0;        ///< seconds of the next pass until it reads the bucket's parameters, where these come late
+  double ready = 0;    ///< seconds of the last pass until it is there
+  double prepare = 0;  ///< seconds of whoever sends it: what has to be added to it before
+  Kind kind = Kind::gradients;
+  double needed = 0;  ///< seconds of the next pass until it reads the bucket's parameters, where these come late
 };
 
 /// A training: `ranks` ranks of `replicas` devices each. Times are seconds. All devices have equally many samples.
@@ -39,7 +47,7 @@ struct SimulatedTraining {
   Exchange exchange = Exchange::none;
   bool by_ring = false;        ///< else in the quickest way
   bool scatters = false;       ///< a rank has a part of each bucket, updates it, and sends the new parameters
-  double update_of_float = 0;  ///< then: seconds
+  double update_of_float = 0;  ///< seconds of what a device does with a bucket that has come; else `behind` has it
   std::vector<SimulatedBucket> buckets{};
   long parameter_floats = 0;
   int steps_alone = 1;
@@ -125,6 +133,7 @@ class CollectiveSteps {
 
  private:
   using Exchange = SimulatedTraining::Exchange;
+  using Kind = SimulatedBucket::Kind;
 
   void take(long step) {
     if (step == 0 && training_.shares_first) time_broadcast(times_, training_.parameter_floats);
@@ -157,6 +166,8 @@ class CollectiveSteps {
         const double needs = training_.before > 0 ? begins_[r] + late_[r] : all_have(rank, arrived_[i].needed);
         late_[r] += std::max(0.0, arrived_[i].at[r] - needs);
       }
+    const bool updates_arrivals = !training_.scatters && training_.update_of_float > 0;
+    if (updates_arrivals) arrived_.clear();
     for (const SimulatedBucket& bucket : training_.buckets) {
       for (int rank = 0; rank < training_.ranks; ++rank) {
         const double ready = all_have(rank, bucket.ready);
@@ -165,19 +176,21 @@ class CollectiveSteps {
         communicating_ += bucket.prepare;
         sent_[static_cast<std::size_t>(rank)] = times_.clock(rank);
       }
-      if (training_.scatters && !bucket.is_awaited)
-        timed([&] { time_reduce_scatter(times_, bucket.floats); });
-      else
-        reduce(bucket.floats);
+      exchange(bucket);
+      if (updates_arrivals && bucket.kind == Kind::gradients) arrived_.push_back({bucket.floats, 0, clocks()});
       for (int rank = 0; rank < training_.ranks; ++rank) {
         const std::size_t r = static_cast<std::size_t>(rank);
-        if (bucket.is_awaited)
+        if (bucket.kind == Kind::awaited_sum)
           late_[r] += std::max(0.0, times_.clock(rank) - all_have(rank, bucket.ready));
         else
           late_[r] += training_.core_share * (times_.clock(rank) - sent_[r]);  // behind the pass it does not matter
       }
     }
-    for (int rank = 0; rank < training_.ranks; ++rank) times_.wait(rank, all_have(rank, training_.pass));
+    for (int rank = 0; rank < training_.ranks; ++rank) {
+      double device = all_have(rank, training_.pass);
+      if (updates_arrivals) device = update_arrivals(rank, step, device);
+      times_.wait(rank, device);
+    }
     meet();
     for (int rank = 0; rank < training_.ranks; ++rank) {
       double slowest = 0, sum = 0;
@@ -204,7 +217,8 @@ class CollectiveSteps {
   void update_and_gather(long step) {
     arrived_.clear();
     for (const SimulatedBucket& bucket : training_.buckets)
-      if (!bucket.is_awaited) arrived_.push_back({bucket.floats, bucket.needed, std::vector<double>(begins_.size())});
+      if (bucket.kind == Kind::gradients)
+        arrived_.push_back({bucket.floats, bucket.needed, std::vector<double>(begins_.size())});
     std::stable_sort(arrived_.begin(), arrived_.end(),
                      [](const Arrival& a, const Arrival& b) { return a.needed < b.needed; });
     for (int rank = 0; rank < training_.ranks; ++rank) free_[static_cast<std::size_t>(rank)] = times_.clock(rank);
@@ -220,6 +234,26 @@ class CollectiveSteps {
       for (int rank = 0; rank < training_.ranks; ++rank)
         arrival.at[static_cast<std::size_t>(rank)] = times_.clock(rank);
     }
+  }
+
+  /// The rank's device updates bucket by bucket from `device` on, each when it has come. Returns when it has done so.
+  double update_arrivals(int rank, long step, double device) {
+    for (const Arrival& arrival : arrived_) {
+      const double seconds =
+          static_cast<double>(arrival.floats) * training_.update_of_float * training_.factor(rank, step);
+      computing_ += seconds;
+      device = std::max(device, arrival.at[static_cast<std::size_t>(rank)]) + seconds;
+    }
+    return device;
+  }
+
+  void exchange(const SimulatedBucket& bucket) {
+    if (training_.scatters && bucket.kind == Kind::gradients)
+      timed([&] { time_reduce_scatter(times_, bucket.floats); });
+    else if (bucket.kind == Kind::broadcast)
+      timed([&] { time_broadcast(times_, bucket.floats); });
+    else
+      reduce(bucket.floats);
   }
 
   void reduce(long floats) {
@@ -238,6 +272,12 @@ class CollectiveSteps {
     for (int rank = 0; rank < training_.ranks; ++rank) communicating_ += times_.clock(rank);
   }
 
+  std::vector<double> clocks() const {
+    std::vector<double> result(begins_.size());
+    for (int rank = 0; rank < training_.ranks; ++rank) result[static_cast<std::size_t>(rank)] = times_.clock(rank);
+    return result;
+  }
+
   /// Replicas wait for each other, and so do ranks that share the parameters.
   void meet() {
     if (training_.replicas == 1 && !training_.meet) return;
@@ -250,7 +290,7 @@ class CollectiveSteps {
 
   const SimulatedTraining& training_;
   RankTimes times_;
-  /// When the parameters of a bucket have come to each rank.
+  /// When the sums of a bucket's gradients, or its parameters, have come to each rank.
   struct Arrival {
     long floats;
     double needed;

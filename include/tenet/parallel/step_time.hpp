@@ -132,6 +132,12 @@ class StepTimePrediction {
   static constexpr bool has_ranks = Chosen::has_ranks, is_cut = detail::is_cut<Shards>;
   static constexpr int replicas = Strategy::replicas;
   static constexpr bool serves_ranks = has_ranks && HasServers<Synchronisation>;
+  // What a `DistributedExecution` does while gradients are on their way.
+  static constexpr bool exchanges_on_hosts =
+      has_ranks && !serves_ranks && !Chosen::has_own_memory && Chosen::sends_buckets();
+  static constexpr bool updates_by_buckets = exchanges_on_hosts && replicas == 1 && updates_by_elements<Program>();
+  static constexpr bool sends_results_early =
+      exchanges_on_hosts && replicas == 1 && !is_cut && !ScattersGradients<Synchronisation>;
   static constexpr double bytes = sizeof(float);
 
   static constexpr long staleness() {
@@ -216,18 +222,30 @@ class StepTimePrediction {
     if constexpr (ScattersGradients<Synchronisation>) {
       training.scatters = true;
       training.update_of_float = alone_.update / floats;
+    } else if constexpr (updates_by_buckets) {
+      training.update_of_float = alone_.update / floats;
     } else if constexpr (!serves_ranks) {
       training.behind += alone_.update * part_of_update();
     }
+    bool results_leave = false, statistics_leave = false;
     if constexpr (Chosen::sends_buckets()) {
       static constexpr auto plan =
           plan_buckets(Program::lowered, Program::slots, Chosen::Buckets::bucket_bytes / static_cast<long>(bytes));
       constexpr bool adds_replicas = has_ranks && replicas > 1;
       for (const Bucket& bucket : plan) {
-        const double of_float = add + (adds_replicas ? (replicas + 1) * bytes / memory : 0);
-        training.buckets.push_back({bucket.floats, scale * sum_of(steps, first, bucket.ready),
-                                    of_float * static_cast<double>(bucket.floats), false,
-                                    scale * sum_of(steps, first, bucket.needed)});
+        const double of_float = add + (adds_replicas ? (replicas + 1) * bytes / memory : 0),
+                     ready = scale * sum_of(steps, first, bucket.ready);
+        if (sends_results_early && !results_leave && bucket.ready >= results_ready<Program>) {
+          results_leave = true;
+          training.buckets.push_back({Program::result_count, ready, 0, SimulatedBucket::Kind::sum});
+        }
+        if (exchanges_on_hosts && Program::writes_buffers && !statistics_leave &&
+            bucket.ready >= statistics_ready<Program>) {
+          statistics_leave = true;
+          training.buckets.push_back({Program::slots.buffer_floats, ready, 0, SimulatedBucket::Kind::broadcast});
+        }
+        training.buckets.push_back({bucket.floats, ready, of_float * static_cast<double>(bucket.floats),
+                                    SimulatedBucket::Kind::gradients, scale * sum_of(steps, first, bucket.needed)});
       }
     }
     if constexpr (Program::is_on_part) add_sums(training, [&](int step) { return scale * sum_of(steps, first, step); });
@@ -247,8 +265,8 @@ class StepTimePrediction {
       }
     } else {
       training.shares_first = true;
-      training.result_floats = Program::result_count;
-      training.buffer_floats = Program::writes_buffers ? Program::slots.buffer_floats : 0;
+      training.result_floats = results_leave ? 0 : Program::result_count;
+      training.buffer_floats = Program::writes_buffers && !statistics_leave ? Program::slots.buffer_floats : 0;
       if (replicas > 1) training.behind += 2 * floats * bytes / memory / replicas;
       if constexpr (AveragesParameters<Synchronisation>) {
         training.exchange = SimulatedTraining::Exchange::parameters;
@@ -271,7 +289,7 @@ class StepTimePrediction {
     for (int s = Program::lowered.prepared_steps; s < Program::lowered.first_update; ++s)
       if (const auto& step = Program::lowered.steps[s]; is_sum_over_workers(step)) {
         const double inside = replicas > 1 ? 2 * (options_.inside.latency + options_.inside.busy(step.attribute)) : 0;
-        training.buckets.push_back({step.attribute, seconds_until(s), inside, true});
+        training.buckets.push_back({step.attribute, seconds_until(s), inside, SimulatedBucket::Kind::awaited_sum});
       }
     std::stable_sort(training.buckets.begin(), training.buckets.end(),
                      [](const SimulatedBucket& a, const SimulatedBucket& b) { return a.ready < b.ready; });
