@@ -18,8 +18,8 @@ inline void pause() {
 /// How often a thread that waits looks before it sleeps, some 20 ns each time: threads that work at the same pace meet
 /// within microseconds.
 inline constexpr int usual_spins = 4000;
-/// The same where so many threads wait for each other: with fewer processors, looking keeps one that works from working.
-/// Four ranks on two processors add up 1 KB in 9 us so, and in 15 where they look 100 times.
+/// The same where so many threads wait for each other: with fewer processors, looking keeps one that works from
+/// working. Four ranks on two processors add up 1 KB in 9 us so, and in 15 where they look 100 times.
 inline int spins_between(int threads) { return threads <= available_processors() ? usual_spins : 10; }
 
 }  // namespace tenet
