@@ -74,9 +74,8 @@ class DistributedExecution : public ShardedPass<Program, Cut> {
   void update(FloatRange part, float* states, long state_step) {
     constexpr long block = 4096;
     const auto span = open_span(*executor_, update_span<Program>);
-    float *const parameters = this->memory(Arena::parameters) + part.first, *const gradients =
-                                                                                this->memory(Arena::gradients) +
-                                                                                part.first;
+    float* const parameters = this->memory(Arena::parameters) + part.first;
+    float* const gradients = this->memory(Arena::gradients) + part.first;
     for_each_task(*executor_, static_cast<int>((part.count + block - 1) / block), [&](int i) {
       const long from = i * block;
       this->execution().update(parameters + from, gradients + from, states != nullptr ? states + from : nullptr,

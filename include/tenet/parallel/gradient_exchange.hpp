@@ -163,7 +163,7 @@ class GradientExchange {
   /// The same for who has to know it at once: the number of samples of all ranks. This rank's numbers are weighted by
   /// then.
   float begin_and_count(int samples) {
-    complete();
+    complete("other ranks");
     begin(1);
     sum_ = static_cast<float>(samples);
     const auto span = open_wait("other ranks");

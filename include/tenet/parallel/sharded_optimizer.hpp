@@ -63,7 +63,7 @@ class ShardedOptimizerExecution : public DistributedExecution<Program, ShardedOp
     this->exchange_.end(*this);
     this->exchange_.begin_gather(this->memory(Arena::parameters), "parameters", [this](int b) { update(b); });
   }
-  void complete() { this->exchange_.complete(); }
+  void complete() { this->exchange_.complete("parameters"); }
 
   /// Brings the parts of the gradient together on all ranks: all of them call it.
   void collect_gradients() {
