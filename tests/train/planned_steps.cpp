@@ -38,6 +38,11 @@ TEST_CASE("steps follow each other, buckets leave when they are ready, the updat
   CHECK(times(plan.buckets) == Times{{30, 80}, {80, 87}, {87, 94}});
   CHECK(plan.computing == 65);
   CHECK(plan.end == 99);
+  // Updated as they come: the last one takes 1/111 of the update.
+  program.updates_by_buckets = true;
+  CHECK(planned_schedule(program, 1, 1, seconds).end == Approx(94 + 5.0 / 111));
+  CHECK(planned_schedule(program, 1, 1, [](int) { return 0.0; }).end == 65);
+  program.updates_by_buckets = false;
   // Twice as long for each unit of cost; links stay as they are.
   CHECK(times(planned_schedule(program, 1, 2, seconds).steps) == Times{{0, 20}, {20, 60}, {60, 120}, {134, 144}});
 }

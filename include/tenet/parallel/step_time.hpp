@@ -133,11 +133,10 @@ class StepTimePrediction {
   static constexpr int replicas = Strategy::replicas;
   static constexpr bool serves_ranks = has_ranks && HasServers<Synchronisation>;
   // What a `DistributedExecution` does while gradients are on their way.
-  static constexpr bool exchanges_on_hosts =
-      has_ranks && !serves_ranks && !Chosen::has_own_memory && Chosen::sends_buckets();
-  static constexpr bool updates_by_buckets = exchanges_on_hosts && replicas == 1 && updates_by_elements<Program>();
-  static constexpr bool sends_results_early =
-      exchanges_on_hosts && replicas == 1 && !is_cut && !ScattersGradients<Synchronisation>;
+  static constexpr bool updates_by_buckets = Chosen::updates_by_buckets() && updates_by_elements<Program>();
+  static constexpr bool sends_results_early = Chosen::updates_by_buckets() && !is_cut;
+  static constexpr bool sends_statistics_early =
+      has_ranks && !serves_ranks && !Chosen::has_own_memory && Program::writes_buffers;
   static constexpr double bytes = sizeof(float);
 
   static constexpr long staleness() {
@@ -239,8 +238,7 @@ class StepTimePrediction {
           results_leave = true;
           training.buckets.push_back({Program::result_count, ready, 0, SimulatedBucket::Kind::sum});
         }
-        if (exchanges_on_hosts && Program::writes_buffers && !statistics_leave &&
-            bucket.ready >= statistics_ready<Program>) {
+        if (sends_statistics_early && !statistics_leave && bucket.ready >= statistics_ready<Program>) {
           statistics_leave = true;
           training.buckets.push_back({Program::slots.buffer_floats, ready, 0, SimulatedBucket::Kind::broadcast});
         }

@@ -44,8 +44,9 @@ struct PlannedSteps {
   std::size_t size = 1;         ///< of a step, in bytes
   int devices = 1;
   bool trains = false;
-  int replicas = 1;           ///< each with a part of the batch
-  bool shares_update = true;  ///< each updates a part of the parameters; else all of them
+  int replicas = 1;                 ///< each with a part of the batch
+  bool shares_update = true;        ///< each updates a part of the parameters; else all of them
+  bool updates_by_buckets = false;  ///< as they come
   std::vector<PlannedStep> steps;
   std::vector<PlannedBucket> buckets;
 
@@ -144,7 +145,8 @@ struct PlannedSchedule {
 
 /// The schedule of a training step. A step of cost c takes c · seconds_of_cost, and begins when its device is free and
 /// the steps of other devices that it needs have ended. Bucket b takes seconds_of_bucket(b), and begins when its
-/// gradients are there and the buckets before it have left; the update begins behind the last one.
+/// gradients are there and the buckets before it have left; the update begins behind the last one. Where buckets are
+/// updated as they come, it ends when the part of each has ended, one after the other and none before its bucket.
 template <class SecondsOfBucket>
 PlannedSchedule planned_schedule(const PlannedSteps& program, int batch, double seconds_of_cost,
                                  SecondsOfBucket seconds_of_bucket) {
@@ -163,15 +165,29 @@ PlannedSchedule planned_schedule(const PlannedSteps& program, int batch, double 
       result.buckets.push_back({0, static_cast<int>(b), begin, gradients});
     }
   };
+  const double samples = static_cast<double>(batch) / program.replicas;
+  const auto seconds_of = [&](const PlannedStep& step) {
+    return (step.cost + samples * step.cost_of_sample) * seconds_of_cost;
+  };
+  const auto begin_of_update = [&](std::size_t first, double device) {
+    double update = 0, floats = 0;
+    for (std::size_t s = first; s < program.steps.size() && program.steps[s].pass == Pass::update; ++s)
+      update += seconds_of(program.steps[s]);
+    for (const PlannedBucket& bucket : program.buckets) floats += static_cast<double>(bucket.floats);
+    for (std::size_t b = 0; b < result.buckets.size(); ++b)
+      device =
+          std::max(device, result.buckets[b].end) + update * static_cast<double>(program.buckets[b].floats) / floats;
+    return device - update;
+  };
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     const PlannedStep& step = program.steps[s];
     if (step.pass == Pass::update && !updates) {
       updates = true;
       leave(s);
-      for (double& time : free) time = std::max(time, gradients);
+      const double begin = program.updates_by_buckets ? begin_of_update(s, free[0]) : gradients;
+      for (double& time : free) time = std::max(time, begin);
     }
-    const double samples = static_cast<double>(batch) / program.replicas;
-    double seconds = (step.cost + samples * step.cost_of_sample) * seconds_of_cost;
+    double seconds = seconds_of(step);
     if (step.pass == Pass::update && program.shares_update) seconds /= program.replicas;
     const bool all = step.device < 0;
     if (all) seconds /= program.devices;

@@ -191,6 +191,14 @@ struct Policies {
     else
       return Synchronisation::sends_buckets && (has_ranks || has_own_memory || !detail::HasServers<Synchronisation>);
   }
+  /// Whether each rank is one device of a host that gets the sum of every bucket: it updates these as they come.
+  static constexpr bool updates_by_buckets() {
+    if constexpr (has_ranks && !has_own_memory && sends_buckets())
+      return Strategy::replicas == 1 && !detail::HasServers<Synchronisation> &&
+             !detail::ScattersGradients<Synchronisation>;
+    else
+      return false;
+  }
 
  private:
   /// Each gradient is computed once: there is nothing to bring together.

@@ -39,6 +39,7 @@ class TimelineRecording {
       programs_.push_back(planned_steps<P>(name, replicas, BucketPlan<1>{}));
     programs_.back().trains = trains;
     programs_.back().shares_update = !Chosen::has_own_memory;
+    programs_.back().updates_by_buckets = Chosen::updates_by_buckets() && updates_by_elements<P>();
     if (!trains) programs_.back().buckets.clear();
   }
 
