@@ -1,8 +1,6 @@
 #include "tenet/parallel/distributed.hpp"
 
-#include <atomic>
 #include <tenet/tenet.hpp>
-#include <thread>
 
 #include "../support/training_ranks.hpp"
 
@@ -90,45 +88,6 @@ TEST_CASE("running statistics are those of rank 0, everywhere", "[distributed]")
   });
   CHECK(found[0] == expected);
   CHECK(found[1] == found[0]);
-}
-
-namespace {
-
-/// One rank's. The last bucket does not come before the first one has been updated.
-struct LastWaitsForUpdate {
-  static constexpr const char* name = "last waits";
-  static constexpr bool sends_buckets = true;
-  using Place = Sharded;
-  inline static int buckets = 0;
-  inline static float* of_first_bucket = nullptr;  // one of its parameters
-  inline static float before = 0;
-  inline static bool has_seen_update = false;
-  template <class T>
-  static void reduce(T&, float*, long, MessageLabel label, float) {
-    if (label.number != buckets - 1) return;
-    const std::atomic_ref<float> parameter(*of_first_bucket);
-    for (int i = 0; i < 2000 && parameter == before; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    has_seen_update = parameter != before;
-  }
-};
-
-}  // namespace
-
-TEST_CASE("buckets that have come are updated while the last one is on its way", "[distributed]") {
-  using Rank = Trainer<networks::WholeRows, CrossEntropy, PlainSgd, Features<16>, Reference, Distributed<ThreadWorld>,
-                       LastWaitsForUpdate, BucketBytes<1>>;
-  static constexpr auto plan = plan_buckets(Rank::Training::lowered, Rank::Training::slots, 1);
-  static_assert(plan.count > 2);
-  const network::Samples<Rank> samples(4);
-  ranks::run_well(1, [&](ThreadTransport& transport) {
-    const ThreadWorld::Joined joined(transport);
-    Rank trainer{{.learning_rate = 0.1f}, 0};
-    LastWaitsForUpdate::buckets = plan.count;
-    LastWaitsForUpdate::of_first_bucket = trainer.weights().parameters() + plan.buckets[0].first;
-    LastWaitsForUpdate::before = *LastWaitsForUpdate::of_first_bucket;
-    trainer.step(samples.inputs.data(), samples.targets.data(), 4);
-  });
-  CHECK(LastWaitsForUpdate::has_seen_update);
 }
 
 TEST_CASE("a rank that is gone is named, with what it did not send", "[distributed]") {

@@ -6,6 +6,7 @@
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/parallel/sharded_optimizer.hpp>
+#include <thread>
 
 #include "../support/trace.hpp"
 #include "../support/training_ranks.hpp"
@@ -113,6 +114,35 @@ TEST_CASE("two ranks: buckets leave before the backward pass ends, and both rank
   const auto first = named(file.of(0, 2, "collective"), "bucket 0"),
              second = named(file.of(1, 2, "collective"), "bucket 0");
   for (std::size_t t = 0; t < steps; ++t) CHECK(overlap(first[t], second[t]));
+}
+
+namespace {
+
+/// As `AllReduce`, but the last bucket takes long.
+struct LastTakesLong : AllReduce {
+  inline static int last = 0;
+  template <Transport T>
+  static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
+    if (label.number == last) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    AllReduce::reduce(transport, data, floats, label, weight);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("two ranks: buckets that have come are updated while the last one is on its way", "[timeline]") {
+  using Rank = Learner<Distributed<ThreadWorld>, LastTakesLong, Buckets>;
+  constexpr auto plan = plan_buckets(Rank::Training::lowered, Rank::Training::slots, 1024);
+  LastTakesLong::last = plan.count - 1;
+  const trace::File file = train_two<LastTakesLong, Buckets>(1);
+  for (const long rank : {0L, 1L}) {
+    const auto updates = file.of(rank, 1, "update");
+    const auto last = named(file.of(rank, 2, "collective"), "bucket " + std::to_string(plan.count - 1));
+    REQUIRE(static_cast<int>(updates.size()) == plan.count);
+    REQUIRE(last.size() == 1);
+    for (std::size_t b = 0; b + 1 < updates.size(); ++b) CHECK(updates[b].end() < last[0].end());
+    CHECK(updates.back().begin >= last[0].end());
+  }
 }
 
 TEST_CASE("ranks that record train as one device does", "[timeline]") {
