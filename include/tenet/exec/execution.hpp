@@ -206,6 +206,20 @@ class Execution {
     StepRunner<Kernels>::run_elements(arenas_with(parameters, gradients, states), step_tables<Program>(first, last),
                                       Program::slots.parameter_floats, 0, count, state_step);
   }
+  /// The same, shared among the executor's workers by blocks that stay in cache, with the gradients that
+  /// gradients_of(first, count, room) gives, which may put those of a block into `room`.
+  template <class GradientsOf>
+  void update_by_blocks(float* parameters, GradientsOf gradients_of, float* states, long count,
+                        long state_step = Program::slots.parameter_floats) const {
+    constexpr long block = 4096;
+    const auto span = open_span(*executor_, update_span<Program>);
+    for_each_task(*executor_, static_cast<int>((count + block - 1) / block), [&](int i) {
+      alignas(64) float room[block];
+      const long first = i * block, size = std::min(block, count - first);
+      update(parameters + first, gradients_of(first, size, room), states != nullptr ? states + first : nullptr, size,
+             state_step);
+    });
+  }
   /// The same of one of these steps, on a device with a memory of its own.
   void update(Executor& executor, int step, float* parameters, float* gradients, float* states, long count,
               long state_step) const {

@@ -28,7 +28,6 @@ class DistributedExecution : public ShardedPass<Program, Cut> {
 
   DistributedExecution(typename Pass::Executor& executor, T transport)
       : Pass(executor, detail::shards_of_rank<Cut>(transport.rank(), transport.size())),
-        executor_(&executor),
         exchange_(std::move(transport)) {
     static_assert(Pass::updates, "a training step");
     if constexpr (Program::is_on_part) executor.worker_sum = {&add_up_in_pass, &exchange_};
@@ -72,18 +71,12 @@ class DistributedExecution : public ShardedPass<Program, Cut> {
   /// The optimizer's update of a part of the parameters, shared among the device's workers. What belongs to them of the
   /// first state is at `states`, of the others each time `state_step` floats further.
   void update(FloatRange part, float* states, long state_step) {
-    constexpr long block = 4096;
-    const auto span = open_span(*executor_, update_span<Program>);
-    float* const parameters = this->memory(Arena::parameters) + part.first;
     float* const gradients = this->memory(Arena::gradients) + part.first;
-    for_each_task(*executor_, static_cast<int>((part.count + block - 1) / block), [&](int i) {
-      const long from = i * block;
-      this->execution().update(parameters + from, gradients + from, states != nullptr ? states + from : nullptr,
-                               std::min(block, part.count - from), state_step);
-    });
+    this->execution().update_by_blocks(
+        this->memory(Arena::parameters) + part.first, [=](long first, long, float*) { return gradients + first; },
+        states, part.count, state_step);
   }
 
-  typename Pass::Executor* executor_;
   Exchange exchange_;
 
  private:

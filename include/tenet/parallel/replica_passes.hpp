@@ -95,17 +95,11 @@ class ReplicaPasses {
   /// gradients_of(first, count, room) gives, which may put the gradients of a block into `room`.
   template <class GradientsOf>
   void update(int replica, FloatRange parameters, GradientsOf gradients_of) {
-    constexpr long block = 4096;
-    float* const values = memory(Arena::parameters);
-    float* const states = Program::state_count > 0 ? memory(Arena::states) : nullptr;
-    const auto span = open_span(replicas_->executor(replica), update_span<Program>);
-    replicas_->run_each(replica, static_cast<int>((parameters.count + block - 1) / block), [&](int i) {
-      alignas(64) float room[block];
-      const long first = parameters.first + i * block,
-                 count = std::min(block, parameters.first + parameters.count - first);
-      pass(replica).execution().update(values + first, gradients_of(first, count, room),
-                                       states != nullptr ? states + first : nullptr, count);
-    });
+    float* const states = Program::state_count > 0 ? memory(Arena::states) + parameters.first : nullptr;
+    pass(replica).execution().update_by_blocks(
+        memory(Arena::parameters) + parameters.first,
+        [&](long first, long count, float* room) { return gradients_of(parameters.first + first, count, room); },
+        states, parameters.count);
   }
 
   long memory_floats() const {
