@@ -1,7 +1,8 @@
 // How much of the communication of ranks under mpirun hides behind what they compute, by MPI's messages and in memory
 // that they share: of the time in which gradients move, or are waited for, the part in which rank 0's device computes,
-// as its timeline has it. Rank 0 prints {"network, samples": {"messages": [share hidden, seconds a step that are not],
-// "shared": the same}, …}.
+// as its timeline has it; and of the time in which they move alone. Rank 0 prints {"network, samples": {"messages":
+// [share hidden, seconds a step that are not, share hidden of moving, seconds a step that are not], "shared": the
+// same}, …}.
 #include <cstdio>
 #include <tenet/comm/mpi.hpp>
 #include <tenet/parallel/distributed.hpp>
@@ -25,9 +26,10 @@ std::string overlap(int batch, int steps) {
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 10);
   for (int step = 0; step < steps; ++step) trainer.step(images.data(), labels.data(), batch);
   const CommunicationOverlap found = trainer.timeline().overlap();
-  char text[64];
-  std::snprintf(text, sizeof text, "[%.4f, %.7f]", found.hidden_share(),
-                (found.seconds - found.hidden_seconds) / steps);
+  char text[96];
+  std::snprintf(text, sizeof text, "[%.4f, %.7f, %.4f, %.7f]", found.hidden_share(),
+                (found.seconds - found.hidden_seconds) / steps, found.hidden_share_of_moving(),
+                (found.moving_seconds - found.hidden_moving_seconds) / steps);
   return text;
 }
 

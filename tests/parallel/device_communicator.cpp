@@ -66,6 +66,37 @@ TEST_CASE("devices add up their numbers by their weights, and send those of one"
   }
 }
 
+TEST_CASE("by a ring they get the sums of its order", "[parallel][device_communicator]") {
+  constexpr MessageLabel label{"sum", 0, -1};
+  for (const int devices : {1, 2, 3, 5})
+    for (const long floats : {1L, 7L, 100L}) {
+      CAPTURE(devices, floats);
+      const auto sums = [&](auto add_up) {
+        return ranks::collect(devices, [&](ThreadTransport& transport) {
+          std::vector<float> numbers(static_cast<std::size_t>(floats));
+          for (std::size_t i = 0; i < numbers.size(); ++i)  // whose sum is another one in another order
+            numbers[i] = 1.0f / static_cast<float>(3 * transport.rank() + static_cast<int>(i) + 1);
+          add_up(transport, numbers.data(), 1.0f / static_cast<float>(transport.rank() + 2));
+          return numbers;
+        });
+      };
+      const auto found = sums([&](ThreadTransport& transport, float* numbers, float weight) {
+        far::Executor executor(transport.rank());
+        DeviceCommunicator<far::Executor, ThreadTransport> communicator(executor, transport);
+        communicator.weigh(weight);
+        Ring::reduce_there(communicator, executor, numbers, floats, label);
+        communicator.await(executor);
+      });
+      CHECK(found == sums([&](ThreadTransport& transport, float* numbers, float weight) {
+              all_reduce_by_ring(transport, numbers, floats, label, weight);
+            }));
+      if (devices == 5 && floats == 100)
+        CHECK(found != sums([&](ThreadTransport& transport, float* numbers, float weight) {
+                all_reduce(transport, numbers, floats, label, weight);
+              }));
+    }
+}
+
 namespace {
 
 /// Each device's part of a sum by weights 1, 2, …; then all parts on all devices.

@@ -9,6 +9,7 @@
 #include "tenet/comm/thread_transport.hpp"
 #include "tenet/cuda.hpp"
 #include "tenet/device/cuda_on_host.hpp"
+#include "tenet/parallel/local_sgd.hpp"
 #include "tenet/parallel/nccl.hpp"
 #include "tenet/parallel/parameter_server.hpp"
 #include "tenet/parallel/sharded_optimizer.hpp"
@@ -20,32 +21,41 @@ namespace {
 
 struct Net : Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, ReLU, Flatten, Linear<144, 3>> {};
 template <class Device, class Strategy, class... Policies>
-using TrainerBy = Trainer<Net, CrossEntropy, Sgd, Image<1, 8, 8>, Device, Strategy, BucketBytes<64>, Policies...>;
+using TrainerBy = Trainer<Net, CrossEntropy, Sgd, Image<1, 8, 8>, Device, Strategy, Policies...>;
 
-/// Several of a device train as replicas of the reference device do by `AllReduce`: whole batches, and some that leave
-/// one without samples.
-template <class Device, class Strategy, class Synchronisation = AllReduce, class... Policies>
-void check_training_by() {
+/// Two trainers learn the same: of whole batches, and some that leave a device without samples.
+template <class Here, class There>
+void check_same() {
   std::vector<float> images(12 * 64);
   std::vector<std::int32_t> labels(12);
   Random random(5);
   for (float& pixel : images) pixel = random.uniform(-1, 1);
   for (std::int32_t& label : labels) label = static_cast<int>(random.below(3));
-  TrainerBy<Reference, DataParallel<Strategy::replicas>, AllReduce, Policies...> here{{.learning_rate = 0.05f}, 3};
-  TrainerBy<Device, Strategy, Synchronisation, Policies...> there{{.learning_rate = 0.05f}, 3};
+  Here here{{.learning_rate = 0.05f}, 3};
+  There there{{.learning_rate = 0.05f}, 3};
   check_same_training(here, there, images.data(), labels.data(), {4, 4, 12, 4, 1, 12, 1}, 1e-4f);
+}
+/// Several of a device train as replicas of the reference device do by `AllReduce`.
+template <class Device, class Strategy, class Synchronisation = AllReduce, class... Policies>
+void check_training_by() {
+  check_same<TrainerBy<Reference, DataParallel<Strategy::replicas>, AllReduce, BucketBytes<64>, Policies...>,
+             TrainerBy<Device, Strategy, Synchronisation, BucketBytes<64>, Policies...>>();
 }
 template <class Device, int replicas, class... Policies>
 void check_training() {
   check_training_by<Device, DataParallel<replicas>, Policies...>();
 }
-/// As the only rank.
-template <class Device, int replicas, class... Policies>
-void check_rank() {
+/// Calls task() as the only rank.
+template <class Task>
+void run_as_rank(const Task& task) {
   ThreadNetwork network(1);
   ThreadTransport transport(network, 0);
   const ThreadWorld::Joined joined(transport);
-  check_training_by<Device, Distributed<ThreadWorld, DataParallel<replicas>>, Policies...>();
+  task();
+}
+template <class Device, int replicas, class... Policies>
+void check_rank() {
+  run_as_rank(check_training_by<Device, Distributed<ThreadWorld, DataParallel<replicas>>, Policies...>);
 }
 
 }  // namespace
@@ -61,8 +71,13 @@ TEST_CASE("one GPU, and two, train through NCCL", "[cuda][nccl]") {
     check_training<Cuda<0>, 1, AllReduce, SyncBatchNorm>();  // whose sums are NCCL's, with one GPU, too
   if (gpu::device_count() > 1) check_training<Cuda<0>, 2>();
   if (gpu::device_count() > 1) check_training<Cuda<0>, 2, ParameterServer<Sharded>>();
-  if (gpu::device_count() > 0) check_rank<Cuda<0>, 1>();
+  if (gpu::device_count() > 0) check_rank<Cuda<0>, 1, Ring>();
   if (gpu::device_count() > 1) check_rank<Cuda<0>, 2, ShardedOptimizer>();
+}
+
+TEST_CASE("a GPU that is the only rank, and meets nobody, trains by itself", "[cuda][nccl]") {
+  if (gpu::device_count() > 0)
+    run_as_rank(check_same<TrainerBy<Reference, Single>, TrainerBy<Cuda<0>, Distributed<ThreadWorld>, LocalSgd<2>>>);
 }
 
 namespace {
@@ -137,6 +152,17 @@ TEST_CASE("GPUs add up their numbers by their weights, and send those of one of 
     CHECK(numbers[999] == numbers[0]);
     CHECK(numbers[1000] == 3);
     CHECK(numbers[1999] == 3);
+  }
+}
+
+TEST_CASE("GPUs add up their numbers by a ring, where these are not so many for each", "[cuda][nccl]") {
+  for (const long floats : {1L, 960L, 1001L}) {
+    const auto found = numbers_after([&](int) { return std::vector<float>(static_cast<std::size_t>(floats), 3.0f); },
+                                     [](gpu::Stream& stream, auto& communicator, float* numbers, long count) {
+                                       Ring::reduce_there(communicator, stream, numbers, count, {"numbers", 0, -1});
+                                     });
+    for (const std::vector<float>& numbers : found)
+      CHECK(numbers == std::vector<float>(static_cast<std::size_t>(floats), 3 * half_weights()));
   }
 }
 

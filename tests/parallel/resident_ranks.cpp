@@ -2,6 +2,7 @@
 
 #include "../support/far_device.hpp"
 #include "../support/training_ranks.hpp"
+#include "tenet/parallel/local_sgd.hpp"
 #include "tenet/parallel/parameter_server.hpp"
 #include "tenet/parallel/resident_replicas.hpp"
 #include "tenet/parallel/sharded_optimizer.hpp"
@@ -21,9 +22,8 @@ std::vector<std::vector<float>> numbers_of(const std::vector<int>& parts) {
   for (const int part : parts) all += part;
   const network::Samples<Learner> samples(all);
   return ranks::Threads::collect(static_cast<int>(parts.size()), [&](int rank) {
-    Trainer<Net, CrossEntropy, Sgd, Image<1, 4, 4>, Device, Distributed<ThreadWorld, Inside>, BucketBytes<64>,
-            Policies...>
-        trainer{{.learning_rate = 0.05f, .momentum = 0.9f}, static_cast<std::uint64_t>(rank) + 3};
+    Trainer<Net, CrossEntropy, Sgd, Image<1, 4, 4>, Device, Distributed<ThreadWorld, Inside>, Policies...> trainer{
+        {.learning_rate = 0.05f, .momentum = 0.9f}, static_cast<std::uint64_t>(rank) + 3};
     std::vector<float> numbers;
     for (int step = 0; step < 5; ++step) {
       const int turned = (rank + (step > 2 ? 1 : 0)) % static_cast<int>(parts.size());  // sizes change
@@ -45,17 +45,20 @@ std::vector<std::vector<float>> numbers_of(const std::vector<int>& parts) {
   });
 }
 
+void check_close(const std::vector<float>& found, const std::vector<float>& expected) {
+  REQUIRE(found.size() == expected.size());
+  long differing = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) differing += !(found[i] == Approx(expected[i]).margin(1e-5));
+  CHECK(differing == 0);
+}
+
 template <class Inside, class... Policies>
 void check_with() {
   for (const std::vector<int>& parts : {std::vector<int>{4, 4}, {5, 1, 3}, {3, 4, 2, 3}}) {
-    const auto expected = numbers_of<Reference, Inside, Policies...>(parts),
-               found = numbers_of<far::Device, Inside, Policies...>(parts);
+    const auto expected = numbers_of<Reference, Inside, BucketBytes<64>, Policies...>(parts),
+               found = numbers_of<far::Device, Inside, BucketBytes<64>, Policies...>(parts);
     CAPTURE(parts.size());
-    REQUIRE(found[0].size() == expected[0].size());
-    long differing = 0;
-    for (std::size_t i = 0; i < found[0].size(); ++i)
-      differing += !(found[0][i] == Approx(expected[0][i]).margin(1e-5));
-    CHECK(differing == 0);
+    check_close(found[0], expected[0]);
     for (const auto& of_rank : found) CHECK(of_rank == found[0]);  // to the bit
   }
 }
@@ -72,6 +75,62 @@ TEST_CASE("ranks whose devices have memories of their own train as those on the 
 }
 
 TEST_CASE("MicroBatches: each takes its samples in pieces", "[parallel][resident_ranks]") { check<MicroBatches<2>>(); }
+
+TEST_CASE("Ring: gradients go from device to device, and from rank to rank", "[parallel][resident_ranks]") {
+  check_with<DataParallel<2>, Ring>();
+}
+
+namespace {
+
+/// Of each rank, whose parameters are its own between two meetings.
+template <class... Policies>
+void check_ranks_that_differ() {
+  for (const std::vector<int>& parts : {std::vector<int>{4, 4}, {5, 1, 3}}) {
+    const auto expected = numbers_of<Reference, Single, Policies...>(parts),
+               found = numbers_of<far::Device, Single, Policies...>(parts);
+    CHECK(found[1] != found[0]);
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) check_close(found[rank], expected[rank]);
+  }
+}
+
+enum class Until { steps, meeting, next_step };
+
+/// Parameters and statistics behind 3 steps, behind `synchronize`, or behind a step more. Who reads them sooner would
+/// have the device fetch them anew.
+template <class Device>
+std::vector<std::vector<float>> numbers_around_meeting(int ranks, Until end) {
+  const network::Samples<Learner> samples(4 * ranks);
+  return ranks::Threads::collect(ranks, [&](int rank) {
+    Trainer<Net, CrossEntropy, Sgd, Image<1, 4, 4>, Device, Distributed<ThreadWorld>, LocalSgd<100>> trainer{
+        {.learning_rate = 0.05f, .momentum = 0.9f}, static_cast<std::uint64_t>(rank) + 3};
+    const auto step = [&] { trainer.step(samples.inputs.data() + rank * 64, samples.targets.data() + rank * 4, 4); };
+    for (int i = 0; i < 3; ++i) step();
+    if (end != Until::steps) trainer.synchronize();
+    if (end == Until::next_step) step();
+    auto& weights = trainer.weights();
+    std::vector<float> numbers(weights.parameters(), weights.parameters() + weights.table.parameter_floats);
+    numbers.insert(numbers.end(), weights.buffers(), weights.buffers() + weights.table.buffer_floats);
+    return numbers;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("LocalSgd: each trains by itself, then the devices' parameters become their mean",
+          "[parallel][resident_ranks]") {
+  check_ranks_that_differ<LocalSgd<3>, MicroBatches<2>>();
+
+  constexpr int ranks = 3;
+  for (const Until end : {Until::steps, Until::meeting, Until::next_step}) {
+    const auto expected = numbers_around_meeting<Reference>(ranks, end),
+               found = numbers_around_meeting<far::Device>(ranks, end);
+    CAPTURE(static_cast<int>(end));
+    for (std::size_t rank = 0; rank < found.size(); ++rank) {
+      check_close(found[rank], expected[rank]);
+      CHECK((rank == 0 || found[rank] == found[0]) == (rank == 0 || end == Until::meeting));  // to the bit
+    }
+  }
+}
 
 TEST_CASE("ShardedOptimizer: each updates its part of the parameters", "[parallel][resident_ranks]") {
   check<ShardedOptimizer>();
@@ -92,17 +151,17 @@ TEST_CASE("ranks with several such devices each train as those on the host do", 
 TEST_CASE("of several devices of each rank each updates what it owns, to the bits of those that update all",
           "[parallel][resident_ranks]") {
   const std::vector<int> parts{4, 1, 3};
-  const auto expected = numbers_of<far::Device, DataParallel<2>>(parts);
+  const auto expected = numbers_of<far::Device, DataParallel<2>, BucketBytes<64>>(parts);
   const auto check_owners = [&](const std::vector<std::vector<float>>& found, std::size_t gradients_left_out) {
     for (const auto& of_rank : found) {
       REQUIRE(of_rank.size() + gradients_left_out == expected[0].size());
       CHECK(std::equal(of_rank.begin(), of_rank.end(), expected[0].begin()));
     }
   };
-  check_owners(numbers_of<far::Device, DataParallel<2>, ShardedOptimizer>(parts), 0);
+  check_owners(numbers_of<far::Device, DataParallel<2>, BucketBytes<64>, ShardedOptimizer>(parts), 0);
   constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
-  check_owners(numbers_of<far::Device, DataParallel<2>, ParameterServer<Sharded>>(parts), floats);
-  check_owners(numbers_of<far::Device, DataParallel<2>, ParameterServer<OnRank<5>>>(parts), floats);
+  check_owners(numbers_of<far::Device, DataParallel<2>, BucketBytes<64>, ParameterServer<Sharded>>(parts), floats);
+  check_owners(numbers_of<far::Device, DataParallel<2>, BucketBytes<64>, ParameterServer<OnRank<5>>>(parts), floats);
 }
 
 TEST_CASE("SyncBatchNorm: they train as one device with the samples of all", "[parallel][resident_ranks]") {

@@ -12,6 +12,8 @@
 #include "../support/thread_world.hpp"
 #include "../temporary_folder.hpp"
 #include "tenet/data/resident.hpp"
+#include "tenet/parallel/hogwild.hpp"
+#include "tenet/parallel/local_sgd.hpp"
 #include "tenet/parallel/parameter_server.hpp"
 #include "tenet/parallel/sharded_optimizer.hpp"
 #include "tenet/tenet.hpp"
@@ -26,7 +28,7 @@ template <class... Tags>
 using Wrong =
     typename decltype(Policies<Features<4>, far::Device, Tags...>::template explanation<mistake::Nothing>())::type;
 static_assert(std::is_void_v<Wrong<Two>> && std::is_void_v<Wrong<Two, ParameterServer<Sharded>, BucketBytes<64>>>);
-static_assert(std::is_same_v<Wrong<Two, Ring>, mistake::OwnMemoryWith<Ring>>);
+static_assert(std::is_void_v<Wrong<Two, Ring>> && std::is_void_v<Wrong<Two, Ring, BucketBytes<64>>>);
 static_assert(std::is_same_v<Wrong<Two, ShardedOptimizer>, mistake::OwnMemoryWith<ShardedOptimizer>>);
 using NotWaited = ParameterServer<Sharded, Asynchronous>;
 static_assert(std::is_same_v<Wrong<Two, NotWaited>, mistake::ServerOfReplicas<NotWaited, Two>>);
@@ -35,7 +37,11 @@ static_assert(std::is_same_v<Wrong<Two, Third>, mistake::ServerOfReplicas<Third,
 using OnRanks = Distributed<ThreadWorld>;
 using TwoOnRanks = Distributed<ThreadWorld, Two>;
 static_assert(std::is_void_v<Wrong<TwoOnRanks>> && std::is_void_v<Wrong<TwoOnRanks, ShardedOptimizer>>);
-static_assert(std::is_same_v<Wrong<TwoOnRanks, Ring>, mistake::OwnMemoryWith<Ring>>);
+static_assert(std::is_same_v<Wrong<TwoOnRanks, Hogwild<1>>, mistake::OwnMemoryWith<Hogwild<1>>>);
+static_assert(std::is_same_v<Wrong<TwoOnRanks, LocalSgd<2>>, mistake::OwnMemoryWith<LocalSgd<2>>>);
+static_assert(std::is_same_v<Wrong<Two, LocalSgd<2>>, mistake::OwnMemoryWith<LocalSgd<2>>>);
+static_assert(std::is_void_v<Wrong<OnRanks, LocalSgd<2>>> && std::is_void_v<Wrong<OnRanks, Ring>>);
+static_assert(std::is_same_v<Wrong<OnRanks, LocalSgd<2>, SyncBatchNorm>, mistake::SyncBatchNormWith<LocalSgd<2>>>);
 static_assert(std::is_void_v<Wrong<OnRanks>> && std::is_void_v<Wrong<OnRanks, ShardedOptimizer, MicroBatches<2>>>);
 static_assert(std::is_void_v<Wrong<OnRanks, ParameterServer<OnRank<7>>>>);  // their number is not known yet
 static_assert(std::is_same_v<Wrong<OnRanks, NotWaited>, mistake::OwnMemoryWith<NotWaited>>);
@@ -81,15 +87,19 @@ struct Pair {
 };
 
 /// Steps of batches of all sizes, recorded ones among them, and some with less samples than there are devices.
-template <int replicas, class... Policies>
-void check_training() {
+template <int replicas, class Synchronisation, class... Policies>
+void check_training_by() {
   const Samples samples(12);
-  TrainerOn<Reference, replicas, Policies...> here{{.learning_rate = 0.05f}, 3};
-  TrainerOn<far::Device, replicas, Policies...> there{{.learning_rate = 0.05f}, 3};
+  TrainerBy<Reference, replicas, Synchronisation, Policies...> here{{.learning_rate = 0.05f}, 3};
+  TrainerBy<far::Device, replicas, Synchronisation, Policies...> there{{.learning_rate = 0.05f}, 3};
   check_same_training(here, there, samples.images.data(), samples.labels.data(), {4, 4, 12, 4, 1, 12, 3, 1, 4}, 1e-6f);
   const float* const expected = here.gradients();
   const float* const found = there.gradients();
   for (long i = 0; i < Weights<Net>::table.parameter_floats; ++i) CHECK(found[i] == Approx(expected[i]).margin(1e-6));
+}
+template <int replicas, class... Policies>
+void check_training() {
+  check_training_by<replicas, AllReduce, Policies...>();
 }
 
 /// Each number is updated by its owner alone, as it is by all devices with `AllReduce`: to the same bits.
@@ -147,6 +157,10 @@ TEST_CASE("devices with memories of their own train together as replicas on the 
           "[parallel][resident_replicas]") {
   check_training<2>();
   check_training<3, BucketBytes<64>>();
+}
+
+TEST_CASE("Ring: their gradients go around", "[parallel][resident_replicas]") {
+  check_training_by<3, Ring, BucketBytes<64>>();
 }
 
 TEST_CASE("MicroBatches: each takes its part in pieces, one device or several", "[parallel][resident_replicas]") {

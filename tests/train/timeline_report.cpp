@@ -71,6 +71,24 @@ TEST_CASE("how much of the communication is hidden, on spans by hand", "[timelin
       0);
 }
 
+TEST_CASE("of communication, waiting for other ranks is told from moving", "[timeline_report]") {
+  using enum SpanKind;
+  const auto share = [](std::vector<RecordedRow> rows) { return communication_overlap(rows); };
+  // A device's waiting is not the link's.
+  const CommunicationOverlap found = share({row({span(step, 0, 50), span(wait, 50, 100), span(step, 100, 110)}),
+                                            row({span(wait, 10, 40), span(message, 40, 60), span(wait, 70, 90),
+                                                 span(message, 90, 100), span(collective, 10, 100)})});
+  CHECK(found.seconds == Approx(90e-9));
+  CHECK(found.hidden_seconds == Approx(40e-9));
+  CHECK(found.moving_seconds == Approx(40e-9));
+  CHECK(found.hidden_moving_seconds == Approx(10e-9));
+  CHECK(found.hidden_share_of_moving() == Approx(0.25));
+  // While one link waits numbers move on the other.
+  CHECK(share({row({span(wait, 0, 10), span(collective, 0, 10)}), row({span(collective, 5, 10)})}).moving_seconds ==
+        Approx(5e-9));
+  CHECK(share({row({span(wait, 0, 10), span(collective, 0, 10)})}).hidden_share_of_moving() == 0);
+}
+
 TEST_CASE("passes are the steps of one that follow each other", "[timeline_report]") {
   const Hand hand;
   TimelineRecorder recorder(100);
@@ -123,6 +141,7 @@ TEST_CASE("a report of rows by hand", "[timeline_report]") {
                 .number = 4,
                 .step = t + 1,
                 .kind = SpanKind::training_step});
+    link.add({.begin = begin + 6 * l, .end = begin + 7 * l, .name = "numbers", .kind = SpanKind::wait});
     link.add(
         {.begin = begin + 5 * l, .end = begin + 8 * l, .name = "bucket", .number = 0, .kind = SpanKind::collective});
     begin += 10 * l;
@@ -131,8 +150,9 @@ TEST_CASE("a report of rows by hand", "[timeline_report]") {
   CHECK(report.overlap().hidden_share() == Approx(1.0 / 3));
   CHECK(report.text() ==
         "device 0                     busy  0.000392 s,  70 % of the time; 18 spans\n"
-        "communication \"x\"            busy  0.000168 s,  30 % of the time; 3 spans\n"
-        "communication: 0.000168 s, 33 % of it hidden behind computation\n"
+        "communication \"x\"            busy  0.000168 s,  30 % of the time; 6 spans\n"
+        "communication: 0.000168 s, 33 % of it hidden behind computation; numbers moved for 0.000112 s, 50 % of it "
+        "hidden\n"
         "training step 1 (median of those kept): 100.0 us with 4 samples\n"
         "  pass        measured us   planned us\n"
         "  forward            30.0         11.7\n"  // 2 of 12 parts of 70 us: costs are 10, 10, 10 + 4 · 20 and 10

@@ -33,6 +33,21 @@ inline std::int64_t length_of(const std::vector<Interval>& intervals) {
   return sum;
 }
 
+/// When a takes place and b does not; both as `united` has given them, as is what it returns.
+inline std::vector<Interval> without(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+  std::vector<Interval> result;
+  std::size_t j = 0;
+  for (Interval rest : a) {
+    while (j < b.size() && b[j].end <= rest.begin) ++j;
+    for (std::size_t k = j; k < b.size() && b[k].begin < rest.end; ++k) {
+      if (rest.begin < b[k].begin) result.push_back({rest.begin, b[k].begin});
+      rest.begin = b[k].end;
+    }
+    if (rest.begin < rest.end) result.push_back(rest);
+  }
+  return result;
+}
+
 /// For how long both take place; both as `united` has given them.
 inline std::int64_t overlap_of(const std::vector<Interval>& a, const std::vector<Interval>& b) {
   std::int64_t sum = 0;

@@ -17,6 +17,8 @@ concept RunsHostTasks = requires(Executor& executor, void (*task)()) { executor.
 ///     void weigh(float weight);     from now on this device's numbers count so much in sums
 ///     void add_up_weighted(Executor&, float* data, long floats, MessageLabel);
 ///                                   data = sum over devices of weight · data
+///     void add_up_weighted_by_ring(Executor&, float* data, long floats, MessageLabel);
+///                                   the same, by a ring
 ///     void add_up(Executor&, const float* from, float* to, long floats, MessageLabel);
 ///                                   to = sum over devices of from, which may be the same
 ///     void broadcast(Executor&, int root, float* data, long floats, MessageLabel);
@@ -45,6 +47,11 @@ class DeviceCommunicator {
   void add_up_weighted(Executor& executor, float* data, long floats, MessageLabel label) {
     executor.give(
         [this, data, floats, label, weight = weight_.data()] { all_reduce(*group_, data, floats, label, *weight); });
+  }
+  void add_up_weighted_by_ring(Executor& executor, float* data, long floats, MessageLabel label) {
+    executor.give([this, data, floats, label, weight = weight_.data()] {
+      all_reduce_by_ring(*group_, data, floats, label, *weight);
+    });
   }
   void add_up(Executor& executor, const float* from, float* to, long floats, MessageLabel label) {
     executor.give([this, from, to, floats, label] {

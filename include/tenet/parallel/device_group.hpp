@@ -26,6 +26,11 @@ class DeviceOfRank {
     if (is_first()) tenet::all_reduce(*between_, data, floats, label);
     tenet::broadcast(inside_, 0, data, floats, label);
   }
+  void all_reduce_by_ring(float* data, long floats, MessageLabel label, float weight) {
+    tenet::all_reduce_by_ring(inside_, data, floats, label, weight);
+    if (is_first()) tenet::all_reduce_by_ring(*between_, data, floats, label);
+    tenet::broadcast(inside_, 0, data, floats, label);
+  }
   void broadcast(int root, float* data, long floats, MessageLabel label) {
     const int rank = root / inside_.size();
     if (rank == between_->rank()) tenet::broadcast(inside_, root % inside_.size(), data, floats, label);
@@ -50,6 +55,10 @@ void all_reduce(DeviceOfRank<T>& device, float* data, long floats, MessageLabel 
   device.all_reduce(data, floats, label, weight);
 }
 template <Transport T>
+void all_reduce_by_ring(DeviceOfRank<T>& device, float* data, long floats, MessageLabel label, float weight = 1) {
+  device.all_reduce_by_ring(data, floats, label, weight);
+}
+template <Transport T>
 void broadcast(DeviceOfRank<T>& device, int root, float* data, long floats, MessageLabel label) {
   device.broadcast(root, data, floats, label);
 }
@@ -65,6 +74,7 @@ concept DeviceGroup = requires(Group& group, float* data, MessageLabel label) {
   { group.size() } -> std::same_as<int>;
   { group.limit() } -> std::same_as<std::chrono::nanoseconds>;
   all_reduce(group, data, 0L, label, 1.0f);
+  all_reduce_by_ring(group, data, 0L, label, 1.0f);
   broadcast(group, 0, data, 0L, label);
   barrier(group, label);
 };

@@ -171,6 +171,11 @@ template <class Program, class Policies, class T>
 struct ResidentStep<Program, Policies, T> {
   using type = typename Policies::Strategy::Inside::template ResidentStepOfRank<Program, Policies, T>;
 };
+template <class Program, class Policies, class T>
+  requires AveragesParameters<typename Policies::Synchronisation>
+struct ResidentStep<Program, Policies, T> {
+  using type = typename Policies::Synchronisation::template ResidentStepOfRank<Program, T, typename Policies::Shards>;
+};
 template <class Program, class Policies>
 class ResidentStepOfRank
     : public ResidentStep<Program, Policies,

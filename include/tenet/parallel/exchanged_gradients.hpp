@@ -11,9 +11,9 @@ namespace tenet {
 /// What the devices of a training step do together: each bucket of gradients is added up as soon as it is there, while
 /// backward goes on; and running statistics are those of the first device, as in PyTorch's.
 ///
-/// With `AllReduce` each device has all sums then, and updates all parameters. With `ShardedOptimizer`, and with a
-/// bulk-synchronous `ParameterServer`, the sum of each bucket's part comes to the device that owns it, which has the
-/// optimizer's state of it alone, and updates it; behind that its parameters go to all.
+/// With `AllReduce` and `Ring` each device has all sums then, and updates all parameters. With `ShardedOptimizer`, and
+/// with a bulk-synchronous `ParameterServer`, the sum of each bucket's part comes to the device that owns it, which has
+/// the optimizer's state of it alone, and updates it; behind that its parameters go to all.
 template <class Program, class Synchronisation, long bucket_bytes, DeviceGroup Group>
 class ExchangedGradients {
  public:
@@ -71,7 +71,7 @@ class ExchangedGradients {
       else
         communicator_->template gather_from_owners<Owners>(lane, memory + exchange.first, exchange.floats, label);
     } else {
-      communicator_->add_up_weighted(lane, memory + exchange.first, exchange.floats, label);
+      Synchronisation::reduce_there(*communicator_, lane, memory + exchange.first, exchange.floats, label);
     }
   }
   /// Of the parameters that this device owns: a step of the update.

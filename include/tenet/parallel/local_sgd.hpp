@@ -14,6 +14,9 @@ namespace tenet {
 
 template <class Program, int steps_alone, Transport T, class Cut>
 class LocalSgdExecution;
+// On a device with a memory of its own: parallel/resident_ranks.hpp, a part of tenet/cuda.hpp.
+template <class Program, int steps_alone, Transport T, class Cut>
+class ResidentLocalSgdStep;
 
 /// Each rank takes so many steps with its own samples, its own parameters and its own optimizer state; then the
 /// parameters of all ranks become their mean. (Stich, Local SGD converges fast and communicates little, ICLR 2019.)
@@ -25,6 +28,8 @@ struct LocalSgd {
   static constexpr int steps_alone = Steps;
   template <class Program, class Device, long, class T, class Cut>
   using StepOfRank = LocalSgdExecution<Program, Steps, T, Cut>;
+  template <class Program, class T, class Cut>
+  using ResidentStepOfRank = ResidentLocalSgdStep<Program, Steps, T, Cut>;
 };
 
 /// A training step of a rank under `LocalSgd`. The same interface as `Execution`; all ranks make one together and take

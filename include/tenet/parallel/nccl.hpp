@@ -53,6 +53,16 @@ class DeviceCommunicator<Executor, Group> {
   void add_up_weighted(const gpu::Stream& stream, float* data, long floats, MessageLabel) {
     all_reduce(stream, data, data, floats, weighted_sum_);
   }
+  /// NCCL's reduce-scatter and all-gather are rings, whatever its all-reduce is for so many numbers and GPUs. They want
+  /// parts of one length; what is left, less than one number a GPU, is added up as always.
+  void add_up_weighted_by_ring(const gpu::Stream& stream, float* data, long floats, MessageLabel label) {
+    const long whole = floats / ranks_ * ranks_;
+    if (whole > 0) {
+      reduce_to_owners<EqualParts>(stream, data, whole, label);
+      gather_from_owners<EqualParts>(stream, data, whole, label);
+    }
+    if (whole < floats) add_up_weighted(stream, data + whole, floats - whole, label);
+  }
   void add_up(const gpu::Stream& stream, const float* from, float* to, long floats, MessageLabel) {
     all_reduce(stream, from, to, floats, ncclSum);
   }
@@ -111,6 +121,12 @@ class DeviceCommunicator<Executor, Group> {
   }
 
  private:
+  struct EqualParts {
+    static constexpr FloatRange part(long floats, int owner, int owners) {
+      return {floats / owners * owner, floats / owners};
+    }
+  };
+
   /// How many floats each device has, if all have as many and they lie in the devices' order; else 0.
   template <class Place>
   long equal_part(long floats) const {

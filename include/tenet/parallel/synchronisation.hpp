@@ -42,6 +42,11 @@ struct AllReduce {
   static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
     all_reduce(transport, data, floats, label, weight);
   }
+  /// The same of devices with memories of their own, as a task of `lane`.
+  template <class Communicator, class Executor>
+  static void reduce_there(Communicator& devices, Executor& lane, float* data, long floats, MessageLabel label) {
+    devices.add_up_weighted(lane, data, floats, label);
+  }
 };
 
 /// The same, always by a ring: time and traffic of a rank do not grow with the number of ranks.
@@ -52,6 +57,10 @@ struct Ring {
   template <Transport T>
   static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
     all_reduce_by_ring(transport, data, floats, label, weight);
+  }
+  template <class Communicator, class Executor>
+  static void reduce_there(Communicator& devices, Executor& lane, float* data, long floats, MessageLabel label) {
+    devices.add_up_weighted_by_ring(lane, data, floats, label);
   }
 };
 

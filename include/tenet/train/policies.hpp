@@ -165,9 +165,9 @@ struct Policies {
   static constexpr bool has_ranks = requires { typename Strategy::World; };
   /// Whether ranks may have different parameters between two calls of `synchronize`.
   static constexpr bool ranks_differ =
-      has_ranks && !has_own_memory &&
-      (detail::HasServers<Synchronisation> || detail::AveragesParameters<Synchronisation> ||
-       detail::SharesWithoutLocks<Synchronisation>);
+      has_ranks &&
+      (detail::AveragesParameters<Synchronisation> ||
+       (!has_own_memory && (detail::HasServers<Synchronisation> || detail::SharesWithoutLocks<Synchronisation>)));
   /// Whether the trainer has the optimizer's state; else the synchronisation does, each rank its part.
   static constexpr bool has_states = !(has_ranks || has_own_memory) || !detail::KeepsStates<Synchronisation>;
   /// Whether parameters come while the next step runs: whatever else reads them waits for them.
@@ -208,12 +208,15 @@ struct Policies {
   static constexpr auto against_own_memory() {
     constexpr bool alone = std::is_same_v<Strategy, Single>, replicates = requires { requires Strategy::replicates; },
                    in_rounds = requires { requires Synchronisation::in_rounds; },
+                   adds_up = std::is_same_v<Synchronisation, AllReduce> || std::is_same_v<Synchronisation, Ring>,
                    updates_parts = detail::UpdatesParts<Synchronisation> &&
                                    (has_ranks ? in_rounds || detail::ScattersGradients<Synchronisation>
-                                              : detail::HasServers<Synchronisation>);
+                                              : detail::HasServers<Synchronisation>),
+                   averages = detail::AveragesParameters<Synchronisation> && has_ranks &&
+                              !requires { requires Strategy::has_replicas; };
     if constexpr (!alone && !replicates && !has_ranks)
       return std::type_identity<Strategy>{};
-    else if constexpr (!alone && !std::is_same_v<Synchronisation, AllReduce> && !updates_parts)
+    else if constexpr (!alone && !adds_up && !updates_parts && !averages)
       return std::type_identity<Synchronisation>{};
     else if constexpr (Shards::in_all > 0)
       return std::type_identity<Shards>{};

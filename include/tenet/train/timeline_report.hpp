@@ -31,24 +31,38 @@ struct RecordedRow {
   }
 };
 
-/// How long numbers moved between ranks or replicas, and for how much of that time some device of this rank computed.
+/// How long ranks or replicas communicated, and for how much of that time some device of this rank computed.
 struct CommunicationOverlap {
   double seconds = 0, hidden_seconds = 0;
+  /// Of these, the time in which numbers moved. In what is left this rank waited for what others had yet to send: no
+  /// link, however quick, makes that shorter.
+  double moving_seconds = 0, hidden_moving_seconds = 0;
+
   double hidden_share() const { return seconds > 0 ? hidden_seconds / seconds : 0; }
+  double hidden_share_of_moving() const { return moving_seconds > 0 ? hidden_moving_seconds / moving_seconds : 0; }
 };
-/// Communication lasts from its beginning to its end on this rank, and so includes waiting for other ranks.
+/// Communication lasts from its beginning to its end on this rank, and so includes waiting for other ranks; that ends,
+/// for a message, when the first part of it has come.
 inline CommunicationOverlap communication_overlap(std::span<const RecordedRow> rows) {
-  std::vector<Interval> communicating, computing;
+  std::vector<Interval> communicating, moving, computing;
   const auto add = [](std::vector<Interval>& to, const std::vector<Interval>& from) {
     to.insert(to.end(), from.begin(), from.end());
   };
   for (const RecordedRow& row : rows) {
-    add(communicating, row.during({SpanKind::collective, SpanKind::message, SpanKind::request}));
+    const std::vector<Interval> own = row.during({SpanKind::collective, SpanKind::message, SpanKind::request});
+    add(communicating, own);
+    add(moving, without(own, row.during({SpanKind::wait})));
     add(computing, row.during({SpanKind::step, SpanKind::update}));
   }
-  communicating = united(std::move(communicating));
-  return {1e-9 * static_cast<double>(length_of(communicating)),
-          1e-9 * static_cast<double>(overlap_of(communicating, united(std::move(computing))))};
+  computing = united(std::move(computing));
+  const auto seconds = [](std::int64_t nanoseconds) { return 1e-9 * static_cast<double>(nanoseconds); };
+  const auto overlap = [&](std::vector<Interval>& some) {
+    some = united(std::move(some));
+    return std::pair{seconds(length_of(some)), seconds(overlap_of(some, computing))};
+  };
+  const auto [all, hidden] = overlap(communicating);
+  const auto [moved, hidden_moving] = overlap(moving);
+  return {all, hidden, moved, hidden_moving};
 }
 
 /// A pass in a row: from the first of its steps that follow each other to the last one.
@@ -124,8 +138,10 @@ class TimelineReport {
       result += "\n";
     }
     if (const CommunicationOverlap found = overlap(); found.seconds > 0)
-      line("communication: %.6f s, %.0f %% of it hidden behind computation\n", found.seconds,
-           100 * found.hidden_share());
+      line(
+          "communication: %.6f s, %.0f %% of it hidden behind computation; numbers moved for %.6f s, %.0f %% of it "
+          "hidden\n",
+          found.seconds, 100 * found.hidden_share(), found.moving_seconds, 100 * found.hidden_share_of_moving());
     if (const auto step = median_step()) {
       line("training step %ld (median of those kept): %.1f us with %ld samples\n", step->span.step,
            1e6 * seconds(step->span.end - step->span.begin), step->span.number);

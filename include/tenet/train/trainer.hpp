@@ -128,6 +128,7 @@ struct TrainerOf {
     if constexpr (Chosen::ranks_differ) {
       prepared<Training>(now, &State::training).synchronize();
       now.weights.changed();
+      if constexpr (has_own_memory) now.devices.has_changed(now.weights.version());
     }
   }
   /// How many steps, and bytes of batches, are queued at most before `step_async` waits; from the next one on.
