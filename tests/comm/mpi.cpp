@@ -7,6 +7,7 @@
 #include <cmath>
 #include <csignal>
 #include <tenet/comm/common_memory.hpp>
+#include <tenet/comm/recorded_transport.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/parallel/resident_ranks.hpp>
 #include <tenet/parallel/resident_replicas.hpp>
@@ -25,13 +26,32 @@ using namespace std::chrono_literals;
 namespace {
 MpiEnvironment* environment = nullptr;
 
+static_assert(ExpectsMessages<Mpi::Transport> && ExpectsMessages<RecordedTransport<MpiTransport>>);
+static_assert(!ExpectsMessages<RecordedTransport<SharedMemoryTransport>>);
+
 }  // namespace
 
 TEST_CASE("messages of all lengths arrive, in order", "[mpi]") {
-  MpiTransport transport({}, 20s);
-  const int n = transport.size(), next = (transport.rank() + 1) % n, previous = (transport.rank() + n - 1) % n;
-  for (const long floats : {0L, 1L, 1000L, 1001L, 1921L, 2880L, 2881L, 15360L, 15361L, 200000L}) {
-    CAPTURE(floats, n);
+  MpiTransport within({}, 20s, true), between({}, 20s, false);
+  const int n = within.size(), next = (within.rank() + 1) % n, previous = (within.rank() + n - 1) % n;
+  for (const auto& [floats, within_machine] : std::initializer_list<std::pair<long, bool>>{{0, true},
+                                                                                           {1, true},
+                                                                                           {1000, true},
+                                                                                           {1001, true},
+                                                                                           {1921, true},
+                                                                                           {2880, true},
+                                                                                           {2881, true},
+                                                                                           {34816, true},
+                                                                                           {34817, true},
+                                                                                           {200000, true},
+                                                                                           {0, false},
+                                                                                           {15360, false},
+                                                                                           {15361, false},
+                                                                                           {65536, false},
+                                                                                           {65537, false},
+                                                                                           {300000, false}}) {
+    CAPTURE(floats, within_machine, n);
+    MpiTransport& transport = within_machine ? within : between;
     std::vector<std::vector<float>> sent;
     for (int m = 0; m < 3; ++m) {
       sent.push_back(network::numbers(floats, static_cast<std::uint64_t>(100 * m + transport.rank())));
@@ -40,6 +60,7 @@ TEST_CASE("messages of all lengths arrive, in order", "[mpi]") {
     for (int m = 0; m < 3; ++m) {
       const auto expected = network::numbers(floats, static_cast<std::uint64_t>(100 * m + previous));
       long seen = 0, wrong = 0;
+      if (m == 1) transport.expect(previous, floats, {"message", 1, m}, nullptr);
       transport.receive(previous, floats, {"message", 1, m}, [&](const float* part, long first, long count) {
         wrong += first != seen;
         for (long i = 0; i < count; ++i) wrong += part[i] != expected[static_cast<std::size_t>(first + i)];

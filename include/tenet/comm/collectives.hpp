@@ -46,6 +46,12 @@ template <class Vectors, class Numbers>
   for (int i = 0; i < rest; ++i) numbers(whole + i);
 }
 
+/// Tells a transport that gains by it what is received next, into `to` or not: before numbers are sent that cross it.
+template <Transport T>
+void expect(T& transport, int from, long floats, const MessageLabel& label, float* to = nullptr) {
+  if constexpr (ExpectsMessages<T>) transport.expect(from, floats, label, to);
+}
+
 /// to = scale · to + from
 inline void scale_and_add(float* to, float scale, const float* from, long count) {
   by_vectors(
@@ -98,6 +104,7 @@ void reduce_scatter(T& transport, float* data, long floats, MessageLabel label, 
   for (int step = 1; step < n; ++step) {
     const FloatRange sent = part_of(floats, (rank + 2 * n - step) % n, n),
                      taken = part_of(floats, (rank + 2 * n - step - 1) % n, n);
+    detail::expect(transport, previous, taken.count, label);
     transport.send(next, data + sent.first, sent.count, label);
     transport.receive(previous, taken.count, label, [&](const float* part, long first, long count) {
       detail::scale_and_add(data + taken.first + first, weight, part, count);
@@ -112,6 +119,7 @@ void all_gather(T& transport, float* data, long floats, MessageLabel label) {
   for (int step = 0; step + 1 < n; ++step) {
     const FloatRange sent = part_of(floats, (rank + n - step) % n, n),
                      taken = part_of(floats, (rank + n - step - 1) % n, n);
+    detail::expect(transport, previous, taken.count, label, data + taken.first);
     transport.send(next, data + sent.first, sent.count, label);
     transport.receive_into(previous, data + taken.first, taken.count, label);
   }
@@ -145,6 +153,7 @@ void all_reduce_by_halving(T& transport, float* data, long floats, MessageLabel 
     const FloatRange given = rounds[count].given;
     own = rounds[count].kept;
     const float own_weight = bit == 1 ? weight : 1;  // those of later rounds are sums of weighted numbers
+    detail::expect(transport, rank ^ bit, own.count, label);
     detail::scale_floats(data + given.first, own_weight, given.count);
     transport.send(rank ^ bit, data + given.first, given.count, label);
     transport.receive(rank ^ bit, own.count, label, [&](const float* part, long first, long size) {
@@ -153,6 +162,7 @@ void all_reduce_by_halving(T& transport, float* data, long floats, MessageLabel 
   }
   while (count-- > 0) {
     const auto [kept, given] = rounds[count];
+    detail::expect(transport, rank ^ (1 << count), given.count, label, data + given.first);
     transport.send(rank ^ (1 << count), data + kept.first, kept.count, label);
     transport.receive_into(rank ^ (1 << count), data + given.first, given.count, label);
   }
@@ -183,6 +193,7 @@ void all_reduce_by_doubling(T& transport, float* data, long floats, MessageLabel
     float *now = data, *then = kept.data();
     for (int bit = 1; bit < power; bit *= 2) {
       const int peer = rank ^ bit;
+      detail::expect(transport, peer, floats, label);
       transport.send(peer, now, floats, label);
       transport.receive(peer, floats, label, [&](const float* part, long first, long count) {
         detail::add_floats(then + first, now + first, part, count);

@@ -31,6 +31,13 @@ class EitherTransport {
   void send(int to, const float* data, long floats, MessageLabel label) {
     visit([&](auto& it) { it.send(to, data, floats, label); });
   }
+  void expect(int from, long floats, MessageLabel label, float* to)
+    requires(ExpectsMessages<First> || ExpectsMessages<Second>)
+  {
+    visit([&]<class T>(T& it) {
+      if constexpr (ExpectsMessages<T>) it.expect(from, floats, label, to);
+    });
+  }
   template <class Use>
   void receive(int from, long floats, MessageLabel label, Use&& use) {
     visit([&](auto& it) { it.receive(from, floats, label, use); });

@@ -43,8 +43,9 @@ class MpiEnvironment {
   boost::mpi::communicator world_;
 };
 
-/// A `Transport` between the processes of a communicator. Long messages are sent in segments below the size at which
-/// MPI begins to ask the receiver first, and a few are received at a time.
+/// A `Transport` between the processes of a communicator. Long messages are sent in segments, of which a few are
+/// received at a time, so that a rank adds up one while the next ones come. MPI delivers at once what it was told to
+/// expect; the rest it has to keep in a list first.
 ///
 /// Of Boost.MPI it takes environment, communicator and data types. Messages go through MPI's own functions: Boost's
 /// check results by `assert` before they throw, and an `assert` names no rank, step or tensor.
@@ -53,26 +54,22 @@ class MpiTransport {
   using Limit = std::chrono::nanoseconds;
 
   /// A communicator of its own, so that nobody else's messages are mistaken for its own: all ranks construct one
-  /// together. A time limit ends each wait.
-  explicit MpiTransport(const boost::mpi::communicator& all = {}, Limit limit = std::chrono::minutes(5))
-      : communicator_(all, boost::mpi::comm_duplicate), limit_(limit) {}
+  /// together. A time limit ends each wait. `within_machine`: that all ranks run on one machine, or that messages go
+  /// over a network all the same; else it asks MPI.
+  explicit MpiTransport(const boost::mpi::communicator& all = {}, Limit limit = std::chrono::minutes(5),
+                        std::optional<bool> within_machine = {})
+      : communicator_(all, boost::mpi::comm_duplicate),
+        limit_(limit),
+        is_within_machine_(within_machine ? *within_machine : has_all_here()) {}
 
   int rank() const { return communicator_.rank(); }
   int size() const { return communicator_.size(); }
-  LinkCost link() const { return {2e-6, 4e-10, 1e-9}; }
+  LinkCost link() const { return {3e-6, 4e-10, 1e-9}; }
 
   Limit limit() const { return limit_; }
 
-  /// Whether all ranks run on one machine. To be asked by all of them together.
-  bool is_within_machine() const {
-    MPI_Comm here;
-    int count = 0;
-    const MessageLabel label{"processes of one machine", -1, -1};
-    check(MPI_Comm_split_type(communicator_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here), label);
-    check(MPI_Comm_size(here, &count), label);
-    check(MPI_Comm_free(&here), label);
-    return count == size();
-  }
+  /// Whether all ranks run on one machine.
+  bool is_within_machine() const { return is_within_machine_; }
 
   void send(int to, const float* data, long floats, MessageLabel label) {
     const long segment = segment_of(floats);
@@ -84,16 +81,18 @@ class MpiTransport {
     }
   }
 
+  void expect(int from, long floats, MessageLabel label, float* to) {
+    expected_.begin(*this, from, floats, label, to);
+    is_expected_ = true;
+  }
   template <class Use>
   void receive(int from, long floats, MessageLabel label, Use&& use) {
-    const long segment = segment_of(floats);
-    received_.resize(static_cast<std::size_t>(under_way * longest_segment));
-    receive_segments(
-        from, floats, label, [&](long first) { return received_.data() + first / segment % under_way * segment; }, use);
+    if (!std::exchange(is_expected_, false)) expected_.begin(*this, from, floats, label, nullptr);
+    expected_.end(*this, use);
   }
   void receive_into(int from, float* to, long floats, MessageLabel label) {
-    receive_segments(
-        from, floats, label, [&](long first) { return to + first; }, [](const float*, long, long) {});
+    if (!std::exchange(is_expected_, false)) expected_.begin(*this, from, floats, label, to);
+    expected_.end(*this, [](const float*, long, long) {});
   }
 
   bool arrived(int from) {
@@ -117,20 +116,95 @@ class MpiTransport {
   }
 
  private:
-  static constexpr long longest_segment = 15 << 10;  // floats
   static constexpr long under_way = 4;
 
-  /// Floats of each segment of a message. Open MPI sends without asking up to 64 KiB over TCP, but between processes of
-  /// one machine up to 4 KiB, with what it says itself: there a message that is little longer is quicker in pieces.
-  static constexpr long segment_of(long floats) {
-    constexpr long within_machine = 1000, piece = 960, most_pieces = 3;
-    return floats > within_machine && floats <= most_pieces * piece ? piece : longest_segment;
+  /// Floats of each segment of a message. What Open MPI sends without asking the receiver first are up to 4 KiB between
+  /// processes of one machine, with what it says itself, and 64 KiB over TCP: a message that is little longer is
+  /// quicker in pieces of that. One that is much longer is not, but for those whose sums stay in the cache.
+  long segment_of(long floats) const {
+    constexpr long machine = 1000, machine_piece = 960, machine_segment = 34 << 10;
+    constexpr long network_piece = 15 << 10, network_segment = 256 << 10;
+    if (is_within_machine_) return floats > machine && floats <= 3 * machine_piece ? machine_piece : machine_segment;
+    return floats <= network_segment / 4 ? network_piece : network_segment;
   }
 
   struct Sent {
     MPI_Request request;
     int to;
     MessageLabel label;
+  };
+
+  /// A message that is received by segments, of which a few are expected at a time: each to its place in `to`, or,
+  /// where that is null, in memory of its own.
+  class Incoming {
+   public:
+    Incoming() = default;
+    Incoming(Incoming&& other) noexcept { *this = std::move(other); }
+    Incoming& operator=(Incoming&& other) noexcept {
+      std::swap(message_, other.message_);
+      std::swap(memory_, other.memory_);
+      return *this;
+    }
+    ~Incoming() { cancel(); }
+
+    void begin(const MpiTransport& transport, int from, long floats, const MessageLabel& label, float* to) {
+      message_ = {from, floats, transport.segment_of(floats), label, to};
+      if (const auto room = static_cast<std::size_t>(under_way * message_.segment);
+          to == nullptr && room > memory_.size())
+        memory_.resize(room);
+      while (message_.begun < under_way * message_.segment && goes_on(message_.begun)) begin_segment(transport);
+    }
+    /// Calls use(part, first, count) for each segment when it has come.
+    template <class Use>
+    void end(MpiTransport& transport, Use&& use) {
+      Message& m = message_;
+      while (m.ended < m.begun) {
+        const long first = m.ended;
+        if (!transport.wait(request_of(first), m.label)) {
+          cancel();
+          detail::fail_waiting(transport.rank(), "waits for a message from", m.from, m.label, transport.seconds());
+        }
+        use(static_cast<const float*>(place(first)), first, long{length(m.floats - first, m.segment)});
+        m.ended += m.segment;
+        if (goes_on(m.begun)) begin_segment(transport);
+      }
+    }
+
+   private:
+    struct Message {
+      int from = 0;
+      long floats = 0, segment = 1;
+      MessageLabel label;
+      float* to = nullptr;
+      long begun = 0, ended = 0;  ///< the first of the segment that is expected next, and used next
+      MPI_Request requests[under_way]{};
+    };
+
+    /// A message without numbers has a segment, too.
+    bool goes_on(long first) const { return first == 0 || first < message_.floats; }
+    MPI_Request& request_of(long first) { return message_.requests[first / message_.segment % under_way]; }
+    float* place(long first) {
+      const Message& m = message_;
+      return m.to != nullptr ? m.to + first : memory_.data() + first / m.segment % under_way * m.segment;
+    }
+    void begin_segment(const MpiTransport& transport) {
+      Message& m = message_;
+      transport.check(MPI_Irecv(place(m.begun), length(m.floats - m.begun, m.segment), type(), m.from, tag(m.label),
+                                transport.communicator_, &request_of(m.begun)),
+                      m.label);
+      m.begun += m.segment;
+    }
+    /// From now on their memory is not MPI's.
+    void cancel() {
+      for (Message& m = message_; m.ended < m.begun; m.ended += m.segment) {
+        MPI_Request& request = request_of(m.ended);
+        MPI_Cancel(&request);
+        MPI_Request_free(&request);
+      }
+    }
+
+    Message message_;
+    std::vector<float> memory_;
   };
 
   static MPI_Datatype type() { return boost::mpi::get_mpi_datatype<float>(); }
@@ -148,33 +222,16 @@ class MpiTransport {
          std::string(message, static_cast<std::size_t>(count)));
   }
 
-  /// Each segment to place(first), and then used; a few of them are expected at a time.
-  template <class Place, class Use>
-  void receive_segments(int from, long floats, const MessageLabel& label, Place place, Use&& use) {
-    const long segment = segment_of(floats);
-    MPI_Request requests[under_way];
-    long begun = 0;
-    const auto begin = [&] {
-      check(MPI_Irecv(place(begun), length(floats - begun, segment), type(), from, tag(label), communicator_,
-                      &requests[begun / segment % under_way]),
-            label);
-      begun += segment;
-    };
-    while (begun < under_way * segment && (begun == 0 || begun < floats)) begin();
-    for (long first = 0; first == 0 || first < floats; first += segment) {
-      if (!wait(requests[first / segment % under_way], label)) {
-        for (long open = first; open < begun; open += segment) {  // their memory is not theirs any longer
-          MPI_Request& request = requests[open / segment % under_way];
-          MPI_Cancel(&request);
-          MPI_Request_free(&request);
-        }
-        detail::fail_waiting(rank(), "waits for a message from", from, label, seconds());
-      }
-      use(static_cast<const float*>(place(first)), first, long{length(floats - first, segment)});
-      if (begun < floats) begin();
-    }
+  /// Whether they do, asked by all of them together.
+  bool has_all_here() const {
+    MPI_Comm here;
+    int count = 0;
+    const MessageLabel label{"processes of one machine", -1, -1};
+    check(MPI_Comm_split_type(communicator_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here), label);
+    check(MPI_Comm_size(here, &count), label);
+    check(MPI_Comm_free(&here), label);
+    return count == size();
   }
-
   bool wait(MPI_Request& request, const MessageLabel& label) {
     return wait_until(
         [&] {
@@ -187,8 +244,10 @@ class MpiTransport {
 
   boost::mpi::communicator communicator_;
   Limit limit_;
+  bool is_within_machine_;
   std::deque<Sent> sent_;
-  std::vector<float> received_;
+  Incoming expected_;
+  bool is_expected_ = false;  // it has begun
 };
 
 static_assert(Transport<MpiTransport>);

@@ -34,6 +34,11 @@ class RecordedTransport {
     const OpenSpan span(timeline_row, message("send", to, floats, label));
     transport_.send(to, data, floats, label);
   }
+  void expect(int from, long floats, MessageLabel label, float* to)
+    requires ExpectsMessages<T>
+  {
+    transport_.expect(from, floats, label, to);
+  }
   /// Until the first part has come it waits; then it moves or adds up what comes.
   template <class Use>
   void receive(int from, long floats, MessageLabel label, Use&& use) {

@@ -44,6 +44,8 @@ struct LinkCost {
 ///         Waits for a message; calls use(part, first, count) for consecutive parts of it that cover [0, floats).
 ///     void receive_into(int from, float* to, long floats, MessageLabel)
 ///         The same where the message is only to be kept.
+///     void expect(int from, long floats, MessageLabel, float* to)      (if it has such)
+///         What is received next, by `receive` (`to`: null) or `receive_into`: before `send`, where messages cross.
 ///     bool arrived(int from)
 ///         Whether a message from that rank has begun to come: whoever serves several ranks asks it of each.
 ///     void finish()
@@ -65,6 +67,10 @@ concept Transport = requires(T& transport, const float* data, float* to, void (*
   { transport.arrived(0) } -> std::same_as<bool>;
   transport.finish();
 };
+
+/// Whether a transport gains by knowing what will come before it comes.
+template <class T>
+concept ExpectsMessages = requires(T& transport, float* to) { transport.expect(0, 0L, MessageLabel{}, to); };
 
 /// What a rank gives to all: its numbers, and what they count in a sum.
 struct SharedNumbers {
