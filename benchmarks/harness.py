@@ -120,6 +120,17 @@ def cost_of(command: list[str]) -> Cost:
     return Cost(**json.loads(cost))
 
 
+def write_rows(rows: list[Row], options: argparse.Namespace) -> None:
+    """To the JSON file, if one was asked for. Of a run of some rows only (`--only`) the others stay as they are there."""
+    if not options.json:
+        return
+    measured = {row.name: row.as_object() for row in rows}
+    if getattr(options, "only", None) and options.json.exists():
+        measured = {row["name"]: row for row in json.loads(options.json.read_text())} | measured
+    objects = ",\n".join(json.dumps(row) for row in measured.values())
+    options.json.write_text(f"[\n{objects}\n]\n")
+
+
 def report(rows: list[Row], options: argparse.Namespace) -> int:
     """Prints the table, writes the JSON file if one was asked for; 1 if a bar does not hold, else 0."""
     verdicts = {True: "holds", False: "MISSED", None: ""}
@@ -131,7 +142,5 @@ def report(rows: list[Row], options: argparse.Namespace) -> int:
     widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
     for line in table:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
-    if options.json:
-        objects = ",\n".join(json.dumps(row.as_object()) for row in rows)
-        options.json.write_text(f"[\n{objects}\n]\n")
+    write_rows(rows, options)
     return 1 if any(row.holds is False for row in rows) else 0

@@ -3,9 +3,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 
-from harness import Row
+from harness import Row, write_rows
 
 BUSY = 0.05  # cores' worth of other programs' work above which a figure is not to be trusted
 
@@ -54,10 +53,5 @@ def report(rows: list[PeakRow], options: argparse.Namespace) -> int:
     if busy:
         print(f"\nTHE MACHINE WAS BUSY: in {len(busy)} of {len(rows)} rows other programs used up to {max(busy):.2f} "
               "cores. These figures are not to be published; run it again on an idle machine.")
-    if options.json:
-        measured = {row.name: row.as_object() for row in rows}
-        if options.only and options.json.exists():  # the other rows stay as they are
-            measured = {row["name"]: row for row in json.loads(options.json.read_text())} | measured
-        objects = ",\n".join(json.dumps(row) for row in measured.values())
-        options.json.write_text(f"[\n{objects}\n]\n")
+    write_rows(rows, options)
     return 1 if any(row.holds is False for row in rows) else 0

@@ -11,6 +11,7 @@ import networks
 from harness import BUILD, ROOT, Row, arguments, build, report, run_json
 from servers import HERE, Competitor, Server, environment, measure
 
+gloo: dict[str, float] = {}  # microseconds of its all_reduce by bytes, as the peers' programs find them beside their steps
 CASES = ("one", "half", "direct", "ring", "reproducible", "micro", "synchronised")
 
 
@@ -43,8 +44,7 @@ def steps(name: str, batch: int) -> tuple[dict[str, float], dict]:
             check(name, {case: losses[case] for case in ("one", "reproducible", "micro")}, 1e-3)
         for key in ("step", "alone"):
             peer[key] = min(found[key], peer.get(key, found[key]))
-        known = peer.setdefault("all_reduce", found["all_reduce"])
-        peer["all_reduce"] = {size: min(known[size], each) for size, each in found["all_reduce"].items()}
+        gloo.update({size: min(gloo.get(size, each), each) for size, each in found["all_reduce"].items()})
     return best, peer
 
 
@@ -149,38 +149,35 @@ def text(size: int) -> str:
     return f"{size / 1024:g} KB" if size < 1 << 20 else f"{size / (1 << 20):.3g} MB"
 
 
-def main() -> int:
-    options = arguments(__doc__).parse_args()
-    rows: list[Row] = []
+def resnet18_steps() -> list[Row]:
+    ours, ddp = steps("ResNet-18", 32)
+    name, peers = "ResNet-18 step, batch 32,", {"PyTorch DDP, 2 processes": ddp["step"] * 1e3}
+    return [Row(f"{name} DataParallel<2> over one core", "times", ours["one"] / ours["direct"], {}, 1.85,
+                higher_is_better=True),
+            Row(f"{name} DataParallel<2>", "ms", ours["direct"] * 1e3, peers, 1 / 1.7, of="ratio"),
+            Row(f"{name} DataParallel<2>, Ring", "ms", ours["ring"] * 1e3, peers),
+            Row(f"{name} DataParallel<2>, Reproducible over DataParallel<2>", "times",
+                ours["reproducible"] / ours["direct"], {}),
+            Row(f"{name} one core, MicroBatches<4> over the whole batch", "times", ours["micro"] / ours["one"], {}),
+            Row(f"{name} DataParallel<2>, SyncBatchNorm over DataParallel<2>", "times",
+                ours["synchronised"] / ours["direct"], {})]
 
-    resnet, ddp = steps("ResNet-18", 32)
-    rows.append(Row("ResNet-18 step, batch 32, DataParallel<2> over one core", "times", resnet["one"] / resnet["direct"],
-                    {}, 1.85, higher_is_better=True))
-    rows.append(Row("ResNet-18 step, batch 32, DataParallel<2>", "ms", resnet["direct"] * 1e3,
-                    {"PyTorch DDP, 2 processes": ddp["step"] * 1e3}, 1 / 1.7, of="ratio"))
-    rows.append(Row("ResNet-18 step, batch 32, DataParallel<2>, Ring", "ms", resnet["ring"] * 1e3,
-                    {"PyTorch DDP, 2 processes": ddp["step"] * 1e3}))
-    rows.append(Row("ResNet-18 step, batch 32, DataParallel<2>, Reproducible over DataParallel<2>", "times",
-                    resnet["reproducible"] / resnet["direct"], {}))
-    rows.append(Row("ResNet-18 step, batch 32, one core, MicroBatches<4> over the whole batch", "times",
-                    resnet["micro"] / resnet["one"], {}))
-    rows.append(Row("ResNet-18 step, batch 32, DataParallel<2>, SyncBatchNorm over DataParallel<2>", "times",
-                    resnet["synchronised"] / resnet["direct"], {}))
+
+def small_steps() -> list[Row]:
+    rows = []
     for label in ("784-256-10", "32-64-64-10"):
         ours, ddp = steps("MLP " + label, 256)
         alone = {"PyTorch DDP": (ddp["step"] - ddp["alone"]) * 1e6}
         for case, name in (("direct", ""), ("ring", ", Ring")):
             rows.append(Row(f"{label}, batch 256, what synchronising two devices adds{name}", "us",
                             (ours[case] - ours["half"]) * 1e6, alone, 30 if case == "direct" else None))
+    return rows
 
-    rows += asynchronous()
-    rows += staleness()
-    rows += prediction()
-    rows += overlap()
-    rows += inter_op()
-    rows += sparse()
-    rows += gradients_in_shared_memory()
 
+def all_reduce() -> list[Row]:
+    """Among threads, processes and ranks under mpirun, of numbers where they were left, and of numbers just written."""
+    if not gloo:
+        steps("MLP 32-64-64-10", 256)
     programs = build(*(f"bench_parallel_ours_{kind}_all_reduce" for kind in ("threads", "shared_memory", "mpi")))
     best: dict[str, dict[str, list[float]]] = {}
     for _ in range(3):
@@ -192,13 +189,14 @@ def main() -> int:
             best[kind] = {size: [min(pair) for pair in zip(each, before[size])] for size, each in found.items()}
     threads, processes, shared = best["threads"], best["mpi"], best["shared_memory"]
     bars = {4096: 0.5, 65536: 3, 4194304: 120}
+    rows = []
     for size, (kept, written) in threads.items():
-        peers = {"Open MPI": processes[size][2], "gloo": ddp["all_reduce"][size]}
+        peers = {"Open MPI": processes[size][2], "gloo": gloo[size]}
         rows.append(Row(f"all_reduce of {text(int(size))}, 2 threads", "us", kept, peers, bars.get(int(size))))
         rows.append(Row(f"writing {text(int(size))} and all_reduce of it, 2 threads", "us", written,
                         {"Open MPI": processes[size][3]}))
     for size, figures in shared.items():
-        peers = {"Open MPI": processes[size][2], "gloo": ddp["all_reduce"][size]}
+        peers = {"Open MPI": processes[size][2], "gloo": gloo[size]}
         for where, figure in zip(("in shared memory", "copied into shared memory"), figures):
             bar = bars.get(int(size)) if where == "in shared memory" else None
             rows.append(Row(f"all_reduce of {text(int(size))}, 2 processes, {where}", "us", figure, peers, bar))
@@ -207,6 +205,24 @@ def main() -> int:
             name = f"all_reduce of {text(int(size))}, mpirun -n {ranks}"
             rows.append(Row(name, "us", ours, {"Open MPI": theirs}, 1, of="ratio"))
             rows.append(Row(f"{name}, by MPI's messages", "us", by_messages, {"Open MPI": theirs}, 1, of="ratio"))
+    return rows
+
+
+PARTS = (resnet18_steps, small_steps, asynchronous, staleness, prediction, overlap, inter_op, sparse,
+         gradients_in_shared_memory, all_reduce)
+
+
+def main() -> int:
+    parser = arguments(__doc__)
+    parser.add_argument("--only", metavar="PART", action="append", choices=[part.__name__ for part in PARTS],
+                        help="one of " + ", ".join(part.__name__ for part in PARTS) +
+                             "; may be repeated; in the JSON file the other rows stay")
+    options = parser.parse_args()
+    rows: list[Row] = []
+    for part in PARTS:
+        if not options.only or part.__name__ in options.only:
+            print("==", part.__name__, file=sys.stderr, flush=True)
+            rows += part()
     return report(rows, options)
 
 

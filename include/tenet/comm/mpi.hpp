@@ -148,6 +148,7 @@ class MpiTransport {
     ~Incoming() { cancel(); }
 
     void begin(const MpiTransport& transport, int from, long floats, const MessageLabel& label, float* to) {
+      cancel();  // what the use of a segment has left by an exception
       message_ = {from, floats, transport.segment_of(floats), label, to};
       if (const auto room = static_cast<std::size_t>(under_way * message_.segment);
           to == nullptr && room > memory_.size())
@@ -198,6 +199,7 @@ class MpiTransport {
     void cancel() {
       for (Message& m = message_; m.ended < m.begun; m.ended += m.segment) {
         MPI_Request& request = request_of(m.ended);
+        if (request == MPI_REQUEST_NULL) continue;  // it has come
         MPI_Cancel(&request);
         MPI_Request_free(&request);
       }
