@@ -319,10 +319,11 @@ struct StrategyWithoutGradients : Instead {
 template <class Policy, class Instead = Nothing>
 struct OwnMemoryWith : Instead {
   using Instead::Instead;
-  static_assert(never<Policy>,
-                "devices with memories of their own, as Cuda<i>, go with DataParallel<k> or Distributed<World>, and "
-                "with AllReduce, Ring, a bulk-synchronous ParameterServer, or, between ranks, ShardedOptimizer or, with "
-                "one device each, LocalSgd<steps>: leave this policy out, or take Cpu<>");
+  static_assert(
+      never<Policy>,
+      "devices with memories of their own, as Cuda<i>, go with DataParallel<k> or Distributed<World>, and "
+      "with AllReduce, Ring, a bulk-synchronous ParameterServer, or, between ranks, ShardedOptimizer or, with "
+      "one device each, LocalSgd<steps>: leave this policy out, or take Cpu<>");
 };
 template <class Policy, class Instead = Nothing>
 struct SparseTablesWith : Instead {
