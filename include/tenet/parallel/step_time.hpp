@@ -218,30 +218,28 @@ class StepTimePrediction {
     training.pass = pass;
     training.behind = rest;
     training.meeting = replicas > 1 ? options_.inside.latency : 0;
-    if constexpr (ScattersGradients<Synchronisation>) {
-      training.scatters = true;
+    training.scatters = ScattersGradients<Synchronisation>;
+    if constexpr (ScattersGradients<Synchronisation> || updates_by_buckets)
       training.update_of_float = alone_.update / floats;
-    } else if constexpr (updates_by_buckets) {
-      training.update_of_float = alone_.update / floats;
-    } else if constexpr (!serves_ranks) {
+    else if constexpr (!serves_ranks)
       training.behind += alone_.update * part_of_update();
-    }
     bool results_leave = false, statistics_leave = false;
     if constexpr (Chosen::sends_buckets()) {
       static constexpr auto plan =
           plan_buckets(Program::lowered, Program::slots, Chosen::Buckets::bucket_bytes / static_cast<long>(bytes));
       constexpr bool adds_replicas = has_ranks && replicas > 1;
-      for (const Bucket& bucket : plan) {
+      constexpr int results_at = sends_results_early ? plan.first_ready_behind(results_ready<Program>) : plan.count,
+                    statistics_at =
+                        sends_statistics_early ? plan.first_ready_behind(statistics_ready<Program>) : plan.count;
+      results_leave = results_at < plan.count;
+      statistics_leave = statistics_at < plan.count;
+      for (int b = 0; b < plan.count; ++b) {
+        const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
         const double of_float = add + (adds_replicas ? (replicas + 1) * bytes / memory : 0),
                      ready = scale * sum_of(steps, first, bucket.ready);
-        if (sends_results_early && !results_leave && bucket.ready >= results_ready<Program>) {
-          results_leave = true;
-          training.buckets.push_back({Program::result_count, ready, 0, SimulatedBucket::Kind::sum});
-        }
-        if (sends_statistics_early && !statistics_leave && bucket.ready >= statistics_ready<Program>) {
-          statistics_leave = true;
+        if (b == results_at) training.buckets.push_back({Program::result_count, ready, 0, SimulatedBucket::Kind::sum});
+        if (b == statistics_at)
           training.buckets.push_back({Program::slots.buffer_floats, ready, 0, SimulatedBucket::Kind::broadcast});
-        }
         training.buckets.push_back({bucket.floats, ready, of_float * static_cast<double>(bucket.floats),
                                     SimulatedBucket::Kind::gradients, scale * sum_of(steps, first, bucket.needed)});
       }
