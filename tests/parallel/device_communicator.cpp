@@ -84,7 +84,7 @@ TEST_CASE("by a ring they get the sums of its order", "[parallel][device_communi
         far::Executor executor(transport.rank());
         DeviceCommunicator<far::Executor, ThreadTransport> communicator(executor, transport);
         communicator.weigh(weight);
-        Ring::reduce_there(communicator, executor, numbers, floats, label);
+        communicator.template add_up_weighted<Ring>(executor, numbers, floats, label);
         communicator.await(executor);
       });
       CHECK(found == sums([&](ThreadTransport& transport, float* numbers, float weight) {

@@ -157,10 +157,11 @@ TEST_CASE("GPUs add up their numbers by their weights, and send those of one of 
 
 TEST_CASE("GPUs add up their numbers by a ring, where these are not so many for each", "[cuda][nccl]") {
   for (const long floats : {1L, 960L, 1001L}) {
-    const auto found = numbers_after([&](int) { return std::vector<float>(static_cast<std::size_t>(floats), 3.0f); },
-                                     [](gpu::Stream& stream, auto& communicator, float* numbers, long count) {
-                                       Ring::reduce_there(communicator, stream, numbers, count, {"numbers", 0, -1});
-                                     });
+    const auto found =
+        numbers_after([&](int) { return std::vector<float>(static_cast<std::size_t>(floats), 3.0f); },
+                      [](gpu::Stream& stream, auto& communicator, float* numbers, long count) {
+                        communicator.template add_up_weighted<Ring>(stream, numbers, count, {"numbers", 0, -1});
+                      });
     for (const std::vector<float>& numbers : found)
       CHECK(numbers == std::vector<float>(static_cast<std::size_t>(floats), 3 * half_weights()));
   }

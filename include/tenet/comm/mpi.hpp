@@ -7,6 +7,7 @@
 #ifndef MPICH_SKIP_MPICXX
 #define MPICH_SKIP_MPICXX 1
 #endif
+#include <algorithm>
 #include <boost/mpi/communicator.hpp>
 #include <boost/mpi/datatype.hpp>
 #include <boost/mpi/environment.hpp>
@@ -150,7 +151,7 @@ class MpiTransport {
     void begin(const MpiTransport& transport, int from, long floats, const MessageLabel& label, float* to) {
       cancel();  // what the use of a segment has left by an exception
       message_ = {from, floats, transport.segment_of(floats), label, to};
-      if (const auto room = static_cast<std::size_t>(under_way * message_.segment);
+      if (const auto room = static_cast<std::size_t>(std::min(floats, under_way * message_.segment));
           to == nullptr && room > memory_.size())
         memory_.resize(room);
       while (message_.begun < under_way * message_.segment && goes_on(message_.begun)) begin_segment(transport);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tenet/device/own_memory.hpp>
 #include <tenet/parallel/device_group.hpp>
+#include <tenet/parallel/synchronisation.hpp>
 
 /// What devices with memories of their own do together: collectives on numbers that lie there.
 namespace tenet {
@@ -15,10 +16,8 @@ concept RunsHostTasks = requires(Executor& executor, void (*task)()) { executor.
 /// it does behind what the executor was given before, as kernels do, when all of them have been told.
 ///
 ///     void weigh(float weight);     from now on this device's numbers count so much in sums
-///     void add_up_weighted(Executor&, float* data, long floats, MessageLabel);
-///                                   data = sum over devices of weight · data
-///     void add_up_weighted_by_ring(Executor&, float* data, long floats, MessageLabel);
-///                                   the same, by a ring
+///     void add_up_weighted<Synchronisation = AllReduce>(Executor&, float* data, long floats, MessageLabel);
+///                                   data = sum over devices of weight · data; by a ring with `Ring`
 ///     void add_up(Executor&, const float* from, float* to, long floats, MessageLabel);
 ///                                   to = sum over devices of from, which may be the same
 ///     void broadcast(Executor&, int root, float* data, long floats, MessageLabel);
@@ -44,13 +43,10 @@ class DeviceCommunicator {
   void weigh(float weight) {
     if (std::exchange(known_weight_, weight) != weight) executor_->copy_in(weight_.data(), &known_weight_, 4);
   }
+  template <class Synchronisation = AllReduce>
   void add_up_weighted(Executor& executor, float* data, long floats, MessageLabel label) {
-    executor.give(
-        [this, data, floats, label, weight = weight_.data()] { all_reduce(*group_, data, floats, label, *weight); });
-  }
-  void add_up_weighted_by_ring(Executor& executor, float* data, long floats, MessageLabel label) {
     executor.give([this, data, floats, label, weight = weight_.data()] {
-      all_reduce_by_ring(*group_, data, floats, label, *weight);
+      Synchronisation::reduce(*group_, data, floats, label, *weight);
     });
   }
   void add_up(Executor& executor, const float* from, float* to, long floats, MessageLabel label) {

@@ -22,13 +22,11 @@ class DeviceOfRank {
   std::chrono::nanoseconds limit() const { return between_->limit(); }
 
   void all_reduce(float* data, long floats, MessageLabel label, float weight) {
-    tenet::all_reduce(inside_, data, floats, label, weight);
-    if (is_first()) tenet::all_reduce(*between_, data, floats, label);
+    add_up([=](auto& among, float own) { tenet::all_reduce(among, data, floats, label, own); }, weight);
     tenet::broadcast(inside_, 0, data, floats, label);
   }
   void all_reduce_by_ring(float* data, long floats, MessageLabel label, float weight) {
-    tenet::all_reduce_by_ring(inside_, data, floats, label, weight);
-    if (is_first()) tenet::all_reduce_by_ring(*between_, data, floats, label);
+    add_up([=](auto& among, float own) { tenet::all_reduce_by_ring(among, data, floats, label, own); }, weight);
     tenet::broadcast(inside_, 0, data, floats, label);
   }
   void broadcast(int root, float* data, long floats, MessageLabel label) {
@@ -44,6 +42,12 @@ class DeviceOfRank {
   }
 
  private:
+  /// Calls way(transport, weight) among the devices of the rank, then between the ranks, by its first device.
+  template <class Way>
+  void add_up(const Way& way, float weight) {
+    way(inside_, weight);
+    if (is_first()) way(*between_, 1.0f);
+  }
   bool is_first() const { return inside_.rank() == 0; }
 
   ThreadTransport inside_;

@@ -71,7 +71,7 @@ class ExchangedGradients {
       else
         communicator_->template gather_from_owners<Owners>(lane, memory + exchange.first, exchange.floats, label);
     } else {
-      Synchronisation::reduce_there(*communicator_, lane, memory + exchange.first, exchange.floats, label);
+      communicator_->template add_up_weighted<Synchronisation>(lane, memory + exchange.first, exchange.floats, label);
     }
   }
   /// Of the parameters that this device owns: a step of the update.

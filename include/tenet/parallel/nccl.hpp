@@ -50,18 +50,16 @@ class DeviceCommunicator<Executor, Group> {
   void weigh(float weight) {
     if (std::exchange(known_weight_, weight) != weight) executor_->copy_in(weight_.data(), &known_weight_, 4);
   }
-  void add_up_weighted(const gpu::Stream& stream, float* data, long floats, MessageLabel) {
-    all_reduce(stream, data, data, floats, weighted_sum_);
-  }
   /// NCCL's reduce-scatter and all-gather are rings, whatever its all-reduce is for so many numbers and GPUs. They want
   /// parts of one length; what is left, less than one number a GPU, is added up as always.
-  void add_up_weighted_by_ring(const gpu::Stream& stream, float* data, long floats, MessageLabel label) {
-    const long whole = floats / ranks_ * ranks_;
-    if (whole > 0) {
-      reduce_to_owners<EqualParts>(stream, data, whole, label);
-      gather_from_owners<EqualParts>(stream, data, whole, label);
+  template <class Synchronisation = AllReduce>
+  void add_up_weighted(const gpu::Stream& stream, float* data, long floats, MessageLabel label) {
+    const long around = std::is_same_v<Synchronisation, Ring> ? floats / ranks_ * ranks_ : 0;
+    if (around > 0) {
+      reduce_to_owners<EqualParts>(stream, data, around, label);
+      gather_from_owners<EqualParts>(stream, data, around, label);
     }
-    if (whole < floats) add_up_weighted(stream, data + whole, floats - whole, label);
+    if (around < floats) all_reduce(stream, data + around, data + around, floats - around, weighted_sum_);
   }
   void add_up(const gpu::Stream& stream, const float* from, float* to, long floats, MessageLabel) {
     all_reduce(stream, from, to, floats, ncclSum);

@@ -38,14 +38,10 @@ struct AllReduce {
   static constexpr const char* name = "all-reduce";
   using Place = Sharded;  ///< of the update, between replicas that share the parameters
   static constexpr bool sends_buckets = true;
-  template <Transport T>
+  /// By a `Transport`, or a `DeviceGroup`.
+  template <class T>
   static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
     all_reduce(transport, data, floats, label, weight);
-  }
-  /// The same of devices with memories of their own, as a task of `lane`.
-  template <class Communicator, class Executor>
-  static void reduce_there(Communicator& devices, Executor& lane, float* data, long floats, MessageLabel label) {
-    devices.add_up_weighted(lane, data, floats, label);
   }
 };
 
@@ -54,13 +50,9 @@ struct Ring {
   static constexpr const char* name = "ring";
   using Place = Sharded;  ///< of the update, between replicas that share the parameters
   static constexpr bool sends_buckets = true;
-  template <Transport T>
+  template <class T>
   static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
     all_reduce_by_ring(transport, data, floats, label, weight);
-  }
-  template <class Communicator, class Executor>
-  static void reduce_there(Communicator& devices, Executor& lane, float* data, long floats, MessageLabel label) {
-    devices.add_up_weighted_by_ring(lane, data, floats, label);
   }
 };
 
