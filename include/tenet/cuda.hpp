@@ -6,3 +6,4 @@
 #include <tenet/parallel/nccl.hpp>
 #include <tenet/parallel/resident_ranks.hpp>
 #include <tenet/parallel/resident_replicas.hpp>
+#include <tenet/parallel/resident_servers.hpp>

@@ -75,6 +75,13 @@ TEST_CASE("one GPU, and two, train through NCCL", "[cuda][nccl]") {
   if (gpu::device_count() > 1) check_rank<Cuda<0>, 2, ShardedOptimizer>();
 }
 
+TEST_CASE("a rank's gradients go to servers from a memory that is closed to the host, recorded", "[cuda][nccl]") {
+  using Server = ParameterServer<Sharded, Asynchronous>;
+  run_as_rank(check_same<TrainerBy<Reference, Single>, TrainerBy<CudaOnHost<>, Distributed<ThreadWorld>, Server>>);
+  if (gpu::device_count() > 0)
+    run_as_rank(check_same<TrainerBy<Reference, Single>, TrainerBy<Cuda<0>, Distributed<ThreadWorld>, Server>>);
+}
+
 TEST_CASE("a GPU that is the only rank, and meets nobody, trains by itself", "[cuda][nccl]") {
   if (gpu::device_count() > 0)
     run_as_rank(check_same<TrainerBy<Reference, Single>, TrainerBy<Cuda<0>, Distributed<ThreadWorld>, LocalSgd<2>>>);

@@ -1,7 +1,6 @@
 #include "tenet/parallel/parameter_server.hpp"
 
-#include "../support/training_ranks.hpp"
-#include "../temporary_folder.hpp"
+#include "../support/late_servers.hpp"
 
 using namespace tenet;
 using networks::WholeRows;
@@ -72,77 +71,9 @@ TEST_CASE("asynchronous servers train, and synchronize leaves the same parameter
 
 namespace {
 
-/// Ranks that are threads, whose servers take long to answer pulls, or do not as long as they are stuck.
-class LateTransport : public ThreadTransport {
- public:
-  inline static std::atomic<int> answered{0};
-  inline static std::atomic<long> milliseconds{0};
-  inline static std::atomic<bool> is_stuck{false};
-
-  explicit LateTransport(const ThreadTransport& transport) : ThreadTransport(transport) {}
-  void send(int to, const float* data, long floats, MessageLabel label) {
-    using Kind = detail::StoreHeader::Kind;
-    detail::StoreHeader header{.kind = Kind::leave};
-    if (!numbers_follow_) std::memcpy(static_cast<void*>(&header), data, sizeof header);
-    numbers_follow_ = header.kind == Kind::pulled || header.kind == Kind::push || header.kind == Kind::assign;
-    if (header.kind == Kind::pulled) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
-      while (is_stuck) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      ++answered;
-    }
-    ThreadTransport::send(to, data, floats, label);
-  }
-
- private:
-  bool numbers_follow_ = false;
-};
-struct LateWorld {
-  static LateTransport connect() { return LateTransport(ThreadWorld::connect()); }
-};
-
-using Net = networks::Residual;
-using Input = Image<2, 6, 5>;
+using late::LateTransport, late::LateWorld;
 template <class World, class... Policies>
-using RankIn = Trainer<Net, CrossEntropy, Sgd, Input, Cpu<0, 1>, Distributed<World>, Policies...>;
-constexpr Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
-
-/// Four steps, then each of those who read weights behind another step: numbers of all of them.
-template <class Trainer>
-std::vector<std::vector<float>> train_and_look(int ranks) {
-  constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
-  const network::Samples<Trainer> samples(4);
-  const TemporaryFolder folder;
-  return ranks::Threads::collect(ranks, [&](int rank) {
-    Trainer trainer{sgd, 1};
-    std::vector<float> result;
-    const auto step = [&] {
-      result.push_back(
-          trainer.step(samples.inputs.data() + 2 * rank * Input::size, samples.targets.data() + 2 * rank, 2).loss);
-    };
-    const auto look = [&] {
-      const float* const parameters = trainer.weights().parameters();
-      result.insert(result.end(), parameters, parameters + floats);
-    };
-    for (int i = 0; i < 4; ++i) step();
-    look();
-    step();
-    look();
-    step();
-    const auto output = trainer.predict(samples.inputs.data(), 3);
-    result.insert(result.end(), output.begin(), output.end());
-    step();
-    const std::string file = folder / (std::to_string(rank) + ".safetensors");
-    trainer.save(file);
-    tenet::Trainer<Net, CrossEntropy, Sgd, Input> loaded;
-    loaded.load(file);
-    result.insert(result.end(), loaded.weights().parameters(), loaded.weights().parameters() + floats);
-    step();
-    trainer.synchronize();
-    look();
-    step();  // and ends with parameters on the way
-    return result;
-  });
-}
+using RankIn = late::RankIn<World, Cpu<0, 1>, Policies...>;
 
 }  // namespace
 
@@ -151,8 +82,8 @@ TEST_CASE("whoever reads parameters that come late has the new ones", "[paramete
   const auto check = [](int ranks, auto late, auto usual) {
     CAPTURE(ranks);
     LateTransport::milliseconds = 1;
-    CHECK(train_and_look<typename decltype(late)::type>(ranks) ==
-          train_and_look<typename decltype(usual)::type>(ranks));
+    CHECK(late::train_and_look<typename decltype(late)::type>(ranks) ==
+          late::train_and_look<typename decltype(usual)::type>(ranks));
   };
   using Small = BucketBytes<1>;
   using Cut = MicroBatches<2>;  // the first piece has no step that waits
@@ -166,104 +97,23 @@ TEST_CASE("whoever reads parameters that come late has the new ones", "[paramete
   check(1, std::type_identity<RankIn<LateWorld, ParameterServer<Sharded, BoundedStaleness<1>>, Small>>{}, usual);
 }
 
-namespace {
-
-/// Computes for longer than its gradients need to be sent.
-struct Broad : Sequential<Linear<16, 256>, ReLU, Linear<256, 256>, Tanh, Linear<256, 256>, ReLU, Linear<256, 3>> {};
-
-/// Behind how many of three steps of two ranks parameters are still to come.
-template <class Consistency>
-int steps_that_end_early() {
-  using Rank = Trainer<Broad, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, Distributed<LateWorld>,
-                       ParameterServer<OnRank<1>, Consistency>, BucketBytes<1>>;
-  const network::Samples<Rank> samples(128);
-  LateTransport::is_stuck = false;
-  LateTransport::milliseconds = 5;
-  std::atomic<int> result{0};
-  ranks::run_well(2, [&](ThreadTransport& transport) {
-    const ThreadWorld::Joined joined(transport);
-    Rank trainer{sgd, 1};
-    for (int step = 0; step < 3; ++step) {
-      trainer.step(samples.inputs.data(), samples.targets.data(), 128);
-      const int before = LateTransport::answered;
-      trainer.weights();
-      result += LateTransport::answered > before;
-    }
-  });
-  return result;
-}
-
-}  // namespace
-
 TEST_CASE("a step ends before all parameters have come", "[parameter_server]") {
-  CHECK(steps_that_end_early<BulkSynchronous>() > 0);
-  CHECK(steps_that_end_early<Asynchronous>() > 0);
-  CHECK(steps_that_end_early<BoundedStaleness<1>>() > 0);
+  CHECK(late::steps_that_end_early<Cpu<0, 1>, BulkSynchronous>() > 0);
+  CHECK(late::steps_that_end_early<Cpu<0, 1>, Asynchronous>() > 0);
+  CHECK(late::steps_that_end_early<Cpu<0, 1>, BoundedStaleness<1>>() > 0);
 }
 
 TEST_CASE("parameters that do not come any more are missed by whoever needs them", "[parameter_server]") {
-  using Rank = RankIn<LateWorld, ParameterServer<OnRank<1>, Asynchronous>>;  // one bucket
-  const network::Samples<Rank> samples(2);
-  LateTransport::milliseconds = 0;
-  const auto message = [&](auto needs_them) {
-    std::atomic<int> there{0};
-    std::atomic<bool> done{false};
-    LateTransport::is_stuck = false;
-    return ranks::run(
-        2,
-        [&](ThreadTransport& transport) {
-          const ThreadWorld::Joined joined(transport);
-          const struct Done {  // also where something is thrown
-            ThreadTransport& of;
-            std::atomic<bool>& flag;
-            ~Done() {
-              if (of.rank() == 0) LateTransport::is_stuck = !(flag = true);
-            }
-          } at_the_end{transport, done};
-          Rank trainer{sgd, 1};
-          const auto step = [&] { trainer.step(samples.inputs.data(), samples.targets.data(), 2); };
-          step();
-          trainer.weights();
-          ++there;
-          while (there < 2) std::this_thread::yield();
-          if (transport.rank() == 1) {
-            while (!done) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-            return;
-          }
-          LateTransport::is_stuck = true;
-          step();
-          needs_them(trainer, step);
-        },
-        std::chrono::milliseconds(300))[0];
-  };
+  const auto message = [](auto needs_them) { return late::message_of_missing<Cpu<0, 1>>(needs_them); };
   const std::string expected =
       "parameters 0 of step 2: rank 0, pull of key 0: waits for server 1; expected within 0.3 s, found no answer";
-  CHECK(message([](auto&, auto step) { step(); }) == expected);
-  CHECK(message([](auto& trainer, auto) { trainer.weights(); }) == expected);
-  CHECK(message([&](auto& trainer, auto) { trainer.predict(samples.inputs.data(), 2); }) == expected);
-  CHECK(message([](auto& trainer, auto) { trainer.synchronize(); }) == expected);
-  CHECK(message([](auto&, auto) {}) == "");  // it ends without them
+  CHECK(message([](auto&, auto step, auto&) { step(); }) == expected);
+  CHECK(message([](auto& trainer, auto, auto&) { trainer.weights(); }) == expected);
+  CHECK(message([](auto& trainer, auto, auto& samples) { trainer.predict(samples.inputs.data(), 2); }) == expected);
+  CHECK(message([](auto& trainer, auto, auto&) { trainer.synchronize(); }) == expected);
+  CHECK(message([](auto&, auto, auto&) {}) == "");  // it ends without them
 }
 
 TEST_CASE("a step that has ended is not further ahead than the bound allows", "[parameter_server]") {
-  constexpr int ahead = 1, steps = 12;
-  using Rank = RankIn<LateWorld, ParameterServer<Sharded, BoundedStaleness<ahead>>, BucketBytes<512>>;
-  const network::Samples<Rank> samples(2);
-  LateTransport::milliseconds = 0;
-  std::array<std::atomic<int>, 3> begun{};
-  std::atomic<int> most{0};
-  ranks::run_well(3, [&](ThreadTransport& transport) {
-    const ThreadWorld::Joined joined(transport);
-    const auto rank = static_cast<std::size_t>(transport.rank());
-    Rank trainer{sgd, 1};
-    for (int step = 0; step < steps; ++step) {
-      if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      const int own = ++begun[rank];
-      trainer.step(samples.inputs.data(), samples.targets.data(), 2);
-      for (const auto& other : begun)
-        if (own - other > most) most = own - other;
-    }
-    trainer.synchronize();
-  });
-  CHECK(most == ahead);
+  CHECK(late::most_ahead<Cpu<0, 1>, 1>() == 1);
 }

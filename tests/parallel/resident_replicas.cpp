@@ -44,7 +44,8 @@ static_assert(std::is_void_v<Wrong<OnRanks, LocalSgd<2>>> && std::is_void_v<Wron
 static_assert(std::is_same_v<Wrong<OnRanks, LocalSgd<2>, SyncBatchNorm>, mistake::SyncBatchNormWith<LocalSgd<2>>>);
 static_assert(std::is_void_v<Wrong<OnRanks>> && std::is_void_v<Wrong<OnRanks, ShardedOptimizer, MicroBatches<2>>>);
 static_assert(std::is_void_v<Wrong<OnRanks, ParameterServer<OnRank<7>>>>);  // their number is not known yet
-static_assert(std::is_same_v<Wrong<OnRanks, NotWaited>, mistake::OwnMemoryWith<NotWaited>>);
+static_assert(std::is_void_v<Wrong<OnRanks, NotWaited>>);
+static_assert(std::is_same_v<Wrong<TwoOnRanks, NotWaited>, mistake::OwnMemoryWith<NotWaited>>);
 static_assert(std::is_same_v<Wrong<OnRanks, Reproducible>, mistake::OwnMemoryWith<Reproducible>>);
 
 /// With everything that is kept from step to step: parameters, running statistics, optimizer states, dropout's seed.

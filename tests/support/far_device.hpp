@@ -62,6 +62,7 @@ struct Executor : tenet::reference::Serial {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
     bytes_there += bytes;
   }
+  static void call_on_host(void (*function)(void*), void* of) { function(of); }
   void synchronize() {
     ++waits;
     if (waits == fails_at) tenet::fail("far", "running it", "success", "an illegal address");

@@ -16,9 +16,11 @@ namespace tenet {
 ///     void zero(void*, long bytes);   void copy_in(void* to, const void* from, long bytes);   void copy_out(…);
 ///     void copy_there(…);             // from its memory to its memory
 ///     void synchronize();
+///     void call_on_host(void (*function)(void*), void* of);   // where ranks have servers: a thread calls function(of)
 ///
-/// Copies and zeros happen in the order of the calls, together with the kernels; what was copied out is there after
-/// `synchronize`. The host's memory is what the device copies to while the host goes on.
+/// Copies, zeros and calls happen in the order in which they were given, together with the kernels; what was copied out
+/// is there for a call behind it, and after `synchronize`. The host's memory is what the device copies to while the
+/// host goes on.
 ///
 /// It may have more: lanes (exec/lanes.hpp), `record` and `replay` of a `Recording`, `use()` before work by a thread,
 /// ranges (device/range.hpp), events that time what it runs (device/timed_event.hpp).

@@ -306,7 +306,8 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
         if (waits) exchanges_->await(lane);
         return;
       }
-      if (entry.is_shared) return add_up(lane, batch, entry.step);
+      if constexpr (Program::is_on_part)
+        if (entry.is_shared) return add_up(lane, batch, entry.step);
       // Without samples there is only the update.
       if (batch == 0 && !updates_or_moves<Program>(entry.step)) return;
     }

@@ -323,7 +323,7 @@ struct OwnMemoryWith : Instead {
       never<Policy>,
       "devices with memories of their own, as Cuda<i>, go with DataParallel<k> or Distributed<World>, and "
       "with AllReduce, Ring, a bulk-synchronous ParameterServer, or, between ranks, ShardedOptimizer or, with "
-      "one device each, LocalSgd<steps>: leave this policy out, or take Cpu<>");
+      "one device each, LocalSgd<steps> or any ParameterServer: leave this policy out, or take Cpu<>");
 };
 template <class Policy, class Instead = Nothing>
 struct SparseTablesWith : Instead {

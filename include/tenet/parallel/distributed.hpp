@@ -160,7 +160,10 @@ struct ExecutionOfRank<Program, Policies> {
   using type = DistributedStep<Program, Policies>;
 };
 
-/// The same on devices with memories of their own.
+/// The same on devices with memories of their own; the synchronisation's own, where it has one.
+template <class Synchronisation, class Program, class Policies, class T>
+using ResidentStepBy = typename Synchronisation::template ResidentStepOfRank<Program, Policies::Buckets::bucket_bytes,
+                                                                             T, typename Policies::Shards>;
 template <class Program, class Policies, class T>
 struct ResidentStep {
   using type = ResidentRankStep<Program, typename Policies::Synchronisation, Policies::Buckets::bucket_bytes, T,
@@ -172,9 +175,9 @@ struct ResidentStep<Program, Policies, T> {
   using type = typename Policies::Strategy::Inside::template ResidentStepOfRank<Program, Policies, T>;
 };
 template <class Program, class Policies, class T>
-  requires AveragesParameters<typename Policies::Synchronisation>
+  requires requires { typename ResidentStepBy<typename Policies::Synchronisation, Program, Policies, T>; }
 struct ResidentStep<Program, Policies, T> {
-  using type = typename Policies::Synchronisation::template ResidentStepOfRank<Program, T, typename Policies::Shards>;
+  using type = ResidentStepBy<typename Policies::Synchronisation, Program, Policies, T>;
 };
 template <class Program, class Policies>
 class ResidentStepOfRank

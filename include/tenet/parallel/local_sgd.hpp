@@ -28,7 +28,7 @@ struct LocalSgd {
   static constexpr int steps_alone = Steps;
   template <class Program, class Device, long, class T, class Cut>
   using StepOfRank = LocalSgdExecution<Program, Steps, T, Cut>;
-  template <class Program, class T, class Cut>
+  template <class Program, long, class T, class Cut>
   using ResidentStepOfRank = ResidentLocalSgdStep<Program, Steps, T, Cut>;
 };
 

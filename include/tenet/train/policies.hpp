@@ -163,17 +163,23 @@ struct Policies {
   }
 
   static constexpr bool has_ranks = requires { typename Strategy::World; };
+  /// Whether ranks ask servers for parameters. Devices with memories of their own that meet in every step own parts of
+  /// them instead.
+  static constexpr bool asks_servers = [] {
+    if constexpr (has_ranks && detail::HasServers<Synchronisation>)
+      return !(has_own_memory && Synchronisation::in_rounds);
+    else
+      return false;
+  }();
   /// Whether ranks may have different parameters between two calls of `synchronize`.
   static constexpr bool ranks_differ =
-      has_ranks &&
-      (detail::AveragesParameters<Synchronisation> ||
-       (!has_own_memory && (detail::HasServers<Synchronisation> || detail::SharesWithoutLocks<Synchronisation>)));
+      asks_servers || (has_ranks && (detail::AveragesParameters<Synchronisation> ||
+                                     (!has_own_memory && detail::SharesWithoutLocks<Synchronisation>)));
   /// Whether the trainer has the optimizer's state; else the synchronisation does, each rank its part.
   static constexpr bool has_states = !(has_ranks || has_own_memory) || !detail::KeepsStates<Synchronisation>;
   /// Whether parameters come while the next step runs: whatever else reads them waits for them.
   static constexpr bool has_late_parameters =
-      has_ranks && !has_own_memory &&
-      (detail::ScattersGradients<Synchronisation> || detail::HasServers<Synchronisation>);
+      asks_servers || (has_ranks && !has_own_memory && detail::ScattersGradients<Synchronisation>);
   /// Whether a rank, or replica, has a part of the gradient after a step, so that parts have to be brought together.
   static constexpr bool has_part_of_gradient = Strategy::replicas > 1 ||
                                                (has_ranks && detail::ScattersGradients<Synchronisation>);
@@ -212,11 +218,10 @@ struct Policies {
                    updates_parts = detail::UpdatesParts<Synchronisation> &&
                                    (has_ranks ? in_rounds || detail::ScattersGradients<Synchronisation>
                                               : detail::HasServers<Synchronisation>),
-                   averages = detail::AveragesParameters<Synchronisation> && has_ranks &&
-                              !requires { requires Strategy::has_replicas; };
+                   differ = ranks_differ && !requires { requires Strategy::has_replicas; };
     if constexpr (!alone && !replicates && !has_ranks)
       return std::type_identity<Strategy>{};
-    else if constexpr (!alone && !adds_up && !updates_parts && !averages)
+    else if constexpr (!alone && !adds_up && !updates_parts && !differ)
       return std::type_identity<Synchronisation>{};
     else if constexpr (Shards::in_all > 0)
       return std::type_identity<Shards>{};

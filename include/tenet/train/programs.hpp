@@ -120,56 +120,21 @@ struct EvaluationProgram : detail::NetworkProgram<Net, Input, Kernels> {
   }
 };
 
-/// The whole training step: forward, backward, update, and the running statistics. `Update` says when parameters are
-/// updated, `Memory` how much the activations may take.
-template <class Net, class Loss, class Optimizer, class Input, class Kernels, class Update = UpdateAfterBackward,
-          class Memory = MemoryUnbounded>
-struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
-  static constexpr const char* name = "training";
+/// The optimizer's rule over all parameters as one vector: the end of a training step, and by itself what whoever owns
+/// a part of the parameters does with the gradients that come to it.
+template <class Net, class Optimizer, class Input, class Kernels>
+struct UpdateProgram : detail::NetworkProgram<Net, Input, Kernels> {
+  static constexpr const char* name = "update";
   using Base = detail::NetworkProgram<Net, Input, Kernels>;
   using Context = typename Base::Context;
-  using Output = detail::OutputOf<Net, Input, Context>;
-  using Target = typename Loss::template Target<Output>;
-  template <class Other>
-  using For = TrainingProgram<Net, Loss, Optimizer, Input, Other, Update, Memory>;
-  static constexpr long memory_bound = Memory::memory_bound;
 
   template <int Nodes>
   static constexpr auto trace() {
-    int forward_count = 0;
-    constexpr int outputs_of_slot = 2 + Optimizer::state_count;
-    const auto body = [&](Context& context, const Net& net, auto output) {
-      const auto y = call(net, Symbol<Context, Input>{&context, context.leaf(Source::input, Input::info, 0)});
-      const Symbol<Context, Target> target{&context, context.leaf(Source::input, Target::info, 1)};
-      const auto loss = Loss::loss(y, target);
-      output(loss.id, Destination::result, 0);
-      if constexpr (Loss::has_accuracy) output(Loss::metric(y, target).id, Destination::result, 1);
-      forward_count = context.count();
-      if (context.mistake().kind != Mistake::none || context.overflow()) return;
-
-      int adjoint[Nodes];
-      for (int& id : adjoint) id = -1;
-      if constexpr (Update::keeps_gradients) {
-        backward(context, loss.id, adjoint);
-        for (int i = 0; i < forward_count; ++i)
-          if (context.node(i).source == Source::parameter && adjoint[i] >= 0)
-            output(adjoint[i], Destination::gradient, context.node(i).index);
-        if constexpr (Base::slots.table_count > 0) give_tables(context, output, adjoint, forward_count);
-        if constexpr (Base::slots.parameter_floats > 0) update_all(context, output);
-      } else {
-        backward(context, loss.id, adjoint, [&](int i) {
-          const int slot = context.node(i).index;
-          if (context.node(i).source == Source::parameter && adjoint[i] >= 0)
-            update_of_slot<decltype(output)>[static_cast<std::size_t>(slot)](context, output, slot, i, adjoint[i]);
-        });
-      }
-    };
-    auto trace = Base::template trace_with<Nodes, outputs_of_slot>(true, body);
-    if (trace.mistake.kind == Mistake::none) trace.forward_count = forward_count;
-    return trace;
+    return Base::template trace_with<Nodes>(
+        false, [](Context& context, const Net&, const auto& output) { update_all(context, output); });
   }
 
- private:
+ protected:
   /// What an update works on: all parameters, or those of a slot. State k has the index first + k · step.
   struct Part {
     Source state;
@@ -195,6 +160,69 @@ struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
       output(updated[static_cast<std::size_t>(k) + 1].id, part.new_state, part.first + k * part.step);
   }
 
+  /// Over all parameters as one vector.
+  static constexpr void update_all(Context& context, const auto& output) {
+    using All = Fixed<static_cast<int>(Base::slots.parameter_floats)>;
+    const int parameters = context.leaf(Source::parameters, All::info, 0);
+    const int gradients = context.leaf(Source::gradients, All::info, 0);
+    update<All>(context, output, {Source::state, Destination::parameters, Destination::state, 0, 1}, parameters,
+                gradients);
+  }
+};
+
+/// The whole training step: forward, backward, update, and the running statistics. `Update` says when parameters are
+/// updated, `Memory` how much the activations may take.
+template <class Net, class Loss, class Optimizer, class Input, class Kernels, class Update = UpdateAfterBackward,
+          class Memory = MemoryUnbounded>
+struct TrainingProgram : UpdateProgram<Net, Optimizer, Input, Kernels> {
+  static constexpr const char* name = "training";
+  using Base = UpdateProgram<Net, Optimizer, Input, Kernels>;
+  using Context = typename Base::Context;
+  using Output = detail::OutputOf<Net, Input, Context>;
+  using Target = typename Loss::template Target<Output>;
+  template <class Other>
+  using For = TrainingProgram<Net, Loss, Optimizer, Input, Other, Update, Memory>;
+  /// Its update by itself, for other kernels.
+  template <class Other>
+  using UpdateFor = UpdateProgram<Net, Optimizer, Input, Other>;
+  static constexpr long memory_bound = Memory::memory_bound;
+
+  template <int Nodes>
+  static constexpr auto trace() {
+    int forward_count = 0;
+    constexpr int outputs_of_slot = 2 + Optimizer::state_count;
+    const auto body = [&](Context& context, const Net& net, auto output) {
+      const auto y = call(net, Symbol<Context, Input>{&context, context.leaf(Source::input, Input::info, 0)});
+      const Symbol<Context, Target> target{&context, context.leaf(Source::input, Target::info, 1)};
+      const auto loss = Loss::loss(y, target);
+      output(loss.id, Destination::result, 0);
+      if constexpr (Loss::has_accuracy) output(Loss::metric(y, target).id, Destination::result, 1);
+      forward_count = context.count();
+      if (context.mistake().kind != Mistake::none || context.overflow()) return;
+
+      int adjoint[Nodes];
+      for (int& id : adjoint) id = -1;
+      if constexpr (Update::keeps_gradients) {
+        backward(context, loss.id, adjoint);
+        for (int i = 0; i < forward_count; ++i)
+          if (context.node(i).source == Source::parameter && adjoint[i] >= 0)
+            output(adjoint[i], Destination::gradient, context.node(i).index);
+        if constexpr (Base::slots.table_count > 0) give_tables(context, output, adjoint, forward_count);
+        if constexpr (Base::slots.parameter_floats > 0) Base::update_all(context, output);
+      } else {
+        backward(context, loss.id, adjoint, [&](int i) {
+          const int slot = context.node(i).index;
+          if (context.node(i).source == Source::parameter && adjoint[i] >= 0)
+            update_of_slot<decltype(output)>[static_cast<std::size_t>(slot)](context, output, slot, i, adjoint[i]);
+        });
+      }
+    };
+    auto trace = Base::template trace_with<Nodes, outputs_of_slot>(true, body);
+    if (trace.mistake.kind == Mistake::none) trace.forward_count = forward_count;
+    return trace;
+  }
+
+ private:
   /// Of each sparse table the tokens, and the gradients of the rows that they choose: its update is no node of the
   /// graph, for what it does depends on the tokens. See exec/sparse_tables.hpp.
   static constexpr void give_tables(Context& context, const auto& output, const int* adjoint, int forward_count) {
@@ -217,20 +245,12 @@ struct TrainingProgram : detail::NetworkProgram<Net, Input, Kernels> {
     }
   }
 
-  /// Over all parameters as one vector.
-  static constexpr void update_all(Context& context, const auto& output) {
-    using All = Fixed<static_cast<int>(Base::slots.parameter_floats)>;
-    const int parameters = context.leaf(Source::parameters, All::info, 0);
-    const int gradients = context.leaf(Source::gradients, All::info, 0);
-    update<All>(context, output, {Source::state, Destination::parameters, Destination::state, 0, 1}, parameters,
-                gradients);
-  }
-
   /// Over the parameter of one slot.
   template <class Type, class Emit>
   static constexpr void update_one(Context& context, const Emit& output, int slot, int parameter, int gradient) {
-    const Part part{Source::slot_state, Destination::parameter, Destination::slot_state, slot, Base::slots.count};
-    update<Type>(context, output, part, parameter, gradient);
+    Base::template update<Type>(
+        context, output, {Source::slot_state, Destination::parameter, Destination::slot_state, slot, Base::slots.count},
+        parameter, gradient);
   }
   template <class Emit>
   using UpdateOne = void (*)(Context&, const Emit&, int, int, int);

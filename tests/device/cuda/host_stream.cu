@@ -91,6 +91,28 @@ TEST_CASE("what a host's stream has recorded runs with the numbers of memory, an
   gpu::SerialHost::free(there);
 }
 
+TEST_CASE("copies and calls of the host are recorded like kernels", "[cuda][host_stream]") {
+  gpu::SerialHost host;
+  auto* const there = static_cast<float*>(gpu::SerialHost::allocate(8, "a test"));
+  struct Noted {
+    float found = 0;
+    std::vector<float> all;
+    static void note(void* of) { static_cast<Noted*>(of)->all.push_back(static_cast<Noted*>(of)->found); }
+  } noted;
+  const gpu::SerialHost::Recording recording = host.record([&] {
+    for_each(host, 1, Multiply{there, 3});
+    host.copy_out(&noted.found, there, 4);
+    host.call_on_host(&Noted::note, &noted);
+  });
+  CHECK(noted.all.empty());
+  for (const float number : {1.0f, 7.0f}) {
+    host.copy_in(there, &number, 4);
+    host.replay(recording);
+  }
+  CHECK(noted.all == std::vector<float>{3, 21});
+  gpu::SerialHost::free(there);
+}
+
 TEST_CASE("one of the host's streams has several threads", "[cuda][host_stream]") {
   const auto threads = [](auto& host) {
     std::vector<std::size_t> of_element(100000);

@@ -46,6 +46,30 @@ TEST_CASE("what a stream records runs when it is replayed", "[cuda][stream]") {
   gpu::Stream::free(there);
 }
 
+TEST_CASE("a stream calls the host behind what was copied out, recorded, too", "[cuda][stream]") {
+  if (gpu::device_count() == 0) return;
+  gpu::Stream stream(0);
+  auto* const there = static_cast<float*>(stream.allocate(4, "a test"));
+  struct Noted {
+    float* found = static_cast<float*>(gpu::Stream::allocate_host(4));
+    std::vector<float> all;
+    static void note(void* of) { static_cast<Noted*>(of)->all.push_back(*static_cast<Noted*>(of)->found); }
+  } noted;
+  stream.zero(there, 4);
+  const auto start = [&] {
+    for_each(stream, 1, AddOne{there});
+    stream.copy_out(noted.found, there, 4);
+    stream.call_on_host(&Noted::note, &noted);
+  };
+  start();
+  const gpu::Recording recording = stream.record(start);
+  stream.replay(recording), stream.replay(recording);
+  stream.synchronize();
+  CHECK(noted.all == std::vector<float>{1, 2, 3});
+  gpu::Stream::free_host(noted.found);
+  gpu::Stream::free(there);
+}
+
 TEST_CASE("a library's state is made once a stream", "[cuda][stream]") {
   if (gpu::device_count() == 0) return;
   struct Counted {

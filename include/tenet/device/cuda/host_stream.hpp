@@ -90,15 +90,14 @@ class HostStream {
   }
   static void* allocate_host(long bytes) { return ::operator new(static_cast<std::size_t>(bytes)); }
   static void free_host(void* memory) { ::operator delete(memory); }
-  static void copy_in(void* to, const void* from, long bytes) {
-    const FarMemory::Open open;
-    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  void copy_in(void* to, const void* from, long bytes) {
+    give([=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
   }
-  static void copy_out(void* to, const void* from, long bytes) {
-    const FarMemory::Open open;
-    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  void copy_out(void* to, const void* from, long bytes) { copy_in(to, from, bytes); }
+  void copy_there(void* to, const void* from, long bytes) { copy_in(to, from, bytes); }
+  void call_on_host(void (*function)(void*), void* of) {
+    give([=] { function(of); });
   }
-  static void copy_there(void* to, const void* from, long bytes) { copy_in(to, from, bytes); }
   static void synchronize() {}
 
   /// What it is given has run when the call returns.

@@ -109,6 +109,10 @@ class Stream {
   void copy_there(void* to, const void* from, long bytes) const {
     check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream_), "copying there");
   }
+  /// A thread of CUDA's calls function(of), which may not call CUDA.
+  void call_on_host(void (*function)(void*), void* of) const {
+    check(cudaLaunchHostFunc(stream_, function, of), "calling the host");
+  }
   /// Streams of the same device that run beside this one, which is the first: what one of them is given behind
   /// `wait(mark)` runs after what another one was given before its `mark`.
   Stream& lane(int i) {

@@ -1,0 +1,102 @@
+#include "tenet/parallel/served_parameters.hpp"
+
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "../support/far_device.hpp"
+#include "../support/ranks.hpp"
+#include "tenet/parallel/parameter_server.hpp"
+#include "tenet/tenet.hpp"
+
+using namespace tenet;
+
+namespace {
+
+struct Net : Sequential<Linear<4, 3>, ReLU, Linear<3, 2>> {};
+template <class Device>
+using StepOn = typename Trainer<Net, CrossEntropy, PlainSgd, Features<4>, Device>::Training;
+
+/// Two steps of two ranks, of which rank 0 has parameters i, and rank 1 nothing: gradients of one and three samples,
+/// and another learning rate in the second step. Parameters of each rank, before the first step and behind each; at
+/// the end whether they had begun before and behind `begin`, and the number of steps.
+template <class Device, class Synchronisation>
+std::vector<std::vector<float>> parameters_of_ranks() {
+  using Step = StepOn<Device>;
+  using Served = ServedParameters<Step, Synchronisation, 1, ThreadTransport>;
+  STATIC_REQUIRE(Served::plan.count > 2);
+  constexpr auto floats = static_cast<std::size_t>(Step::slots.parameter_floats);
+  return ranks::collect(2, [&](ThreadTransport& transport) {
+    const int rank = transport.rank();
+    const auto executor = make_executor<Device>();
+    std::vector<float> parameters(floats), gradients(floats), result;
+    if (rank == 0) std::iota(parameters.begin(), parameters.end(), 0.0f);
+    Served served(*executor, transport);
+    served.use(parameters.data(), gradients.data());
+    const auto look = [&] {
+      served.complete();
+      result.insert(result.end(), parameters.begin(), parameters.end());
+    };
+    const bool had_begun = served.has_begun();
+    served.begin();
+    look();
+    for (const float rate : {0.5f, 0.25f}) {
+      const auto scalars = PlainSgd{.learning_rate = rate}.scalars(1);
+      served.set_scalars(scalars.data());
+      served.begin_step();
+      for (int b = 0; b < Served::plan.count; ++b) {
+        const Bucket& bucket = Served::plan.buckets[static_cast<std::size_t>(b)];
+        for (long i = bucket.first; i < bucket.first + bucket.floats; ++i)
+          gradients[static_cast<std::size_t>(i)] = rank == 0 ? 8.0f : static_cast<float>(4 * i);
+        served.push(b, rank == 0 ? 1 : 3);
+      }
+      served.pull_all();
+      served.end_step();
+      look();
+    }
+    served.synchronize();
+    look();
+    result.insert(result.end(),
+                  {had_begun ? 1.0f : 0.0f, served.has_begun() ? 1.0f : 0.0f, static_cast<float>(served.step())});
+    return result;
+  });
+}
+
+/// Of parameter i, where rank 0 pushes 8 and rank 1 4i.
+float mean(std::size_t i) { return (8 + 3 * 4 * static_cast<float>(i)) / 4; }
+
+template <class Device>
+void check_rounds() {
+  const auto found = parameters_of_ranks<Device, ParameterServer<Sharded>>();
+  constexpr auto floats = static_cast<std::size_t>(StepOn<Device>::slots.parameter_floats);
+  long differing = 0;
+  for (const auto& of_rank : found) {
+    REQUIRE(of_rank.size() == 4 * floats + 3);
+    CHECK(std::vector<float>(of_rank.end() - 3, of_rank.end()) == std::vector<float>{0, 1, 2});
+    for (std::size_t i = 0; i < floats; ++i) {
+      const auto first = static_cast<float>(i);
+      differing += of_rank[i] != first;
+      differing += of_rank[floats + i] != first - 0.5f * mean(i);
+      differing += of_rank[2 * floats + i] != first - 0.75f * mean(i);
+      differing += of_rank[3 * floats + i] != first - 0.75f * mean(i);
+    }
+  }
+  CHECK(differing == 0);
+}
+
+}  // namespace
+
+TEST_CASE("servers take the mean over all samples off the parameters of rank 0", "[parallel][served_parameters]") {
+  check_rounds<Reference>();
+  check_rounds<far::Device>();  // whose kernels do not work in the host's memory
+}
+
+TEST_CASE("where nobody waits each gradient counts by itself, and all have the same at the end",
+          "[parallel][served_parameters]") {
+  const auto found = parameters_of_ranks<far::Device, ParameterServer<OnRank<1>, Asynchronous>>();
+  constexpr auto floats = static_cast<std::size_t>(StepOn<far::Device>::slots.parameter_floats);
+  long differing = 0;
+  for (const auto& of_rank : found)
+    for (std::size_t i = 0; i < floats; ++i)
+      differing += of_rank[3 * floats + i] != static_cast<float>(i) - 0.75f * (8 + 4 * static_cast<float>(i));
+  CHECK(differing == 0);
+}
