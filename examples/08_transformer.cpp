@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
   fit.schedule = CosineAnnealingLR{.warmup_steps = 20};
   fit.on_step = [&](long, const StepResult& result) { losses.push_back(result.loss); };
 
-  Trainer<Network, CrossEntropy, AdamW, Tokens<length>> trainer{{.learning_rate = 3e-3f}};
+  Trainer<Network, CrossEntropy, ClipGradNorm<AdamW>, Tokens<length>> trainer{{{.learning_rate = 3e-3f}, 1.0f}};
   trainer.fit(DataLoader{pieces(long{steps} * batch_size), {.batch_size = batch_size, .shuffle = true}}, fit);
 
   const std::string text = write(trainer, options.integer("characters"));

@@ -134,28 +134,33 @@ void report(const std::string& name, double predicted, double measured) {
   is_first = false;
 }
 
-/// Both in turns, as what else the machine does changes; the quickest of each.
+/// All in turns, as what else the machine does changes, for half a minute at a time; the quickest of each.
 template <class Net, template <class...> class Of = Rank>
 void compare(const std::string& network, int batch, int steps, StepTimeOptions options) {
   options.batch_of_worker = batch;
-  const auto of = [&]<class Real, class Predicted>(const char* policies, std::type_identity<Real>,
-                                                   std::type_identity<Predicted>) {
-    double predicted = 1e30, found = 1e30;
-    for (int round = 0; round < 5; ++round) {
-      StepTimeOptions here = options;
-      here.workers = Predicted::Chosen::has_ranks ? 2 : 0;
-      here.seconds_of_steps = measured_on_this_machine<Real>(steps);
-      predicted = std::min(predicted, predict_step_time<Predicted>(here).step);
-      found = std::min(found, measured<Real>(batch, steps));
-    }
-    report(network + ", " + policies, predicted, found);
+  struct Times {
+    double predicted = 1e30, measured = 1e30;
   };
-  const auto same = [&]<class Real>(const char* policies, std::type_identity<Real> real) { of(policies, real, real); };
-  same("Single", std::type_identity<Rank<Net>>{});
-  same("DataParallel<2>", std::type_identity<Rank<Net, DataParallel<2>>>{});
-  same("DataParallel<2>, Ring", std::type_identity<Rank<Net, DataParallel<2>, Ring>>{});
-  of("Distributed, AllReduce", std::type_identity<Rank<Net, Distributed<Threads>>>{},
-     std::type_identity<Rank<Net, Distributed<Imagined>>>{});
+  std::array<Times, 4> quickest;
+  const auto of = [&]<class Real, class Predicted>(Times& times, std::type_identity<Real>,
+                                                   std::type_identity<Predicted>) {
+    StepTimeOptions here = options;
+    here.workers = Predicted::Chosen::has_ranks ? 2 : 0;
+    here.seconds_of_steps = measured_on_this_machine<Real>(steps);
+    times.predicted = std::min(times.predicted, predict_step_time<Predicted>(here).step);
+    times.measured = std::min(times.measured, measured<Real>(batch, steps));
+  };
+  const auto same = [&]<class Real>(Times& times, std::type_identity<Real> real) { of(times, real, real); };
+  for (int round = 0; round < 6; ++round) {
+    same(quickest[0], std::type_identity<Rank<Net>>{});
+    same(quickest[1], std::type_identity<Rank<Net, DataParallel<2>>>{});
+    same(quickest[2], std::type_identity<Rank<Net, DataParallel<2>, Ring>>{});
+    of(quickest[3], std::type_identity<Rank<Net, Distributed<Threads>>>{},
+       std::type_identity<Rank<Net, Distributed<Imagined>>>{});
+  }
+  const char* const policies[]{"Single", "DataParallel<2>", "DataParallel<2>, Ring", "Distributed, AllReduce"};
+  for (std::size_t i = 0; i < quickest.size(); ++i)
+    report(network + ", " + policies[i], quickest[i].predicted, quickest[i].measured);
 }
 
 struct Small : Sequential<Linear<32, 64>, ReLU, Linear<64, 64>, ReLU, Linear<64, 10>> {};

@@ -23,7 +23,7 @@ def check(name: str, figures: dict[str, list[float]], tolerance: float) -> None:
             raise SystemExit(f"{name}: {label} has the losses {found}, the first one {expected}")
 
 
-def steps(name: str, batch: int) -> tuple[dict[str, float], dict]:
+def steps(name: str, batch: int, turns: int = 4) -> tuple[dict[str, float], dict]:
     """Seconds of our steps by case, and what PyTorch's program finds."""
     folder = BUILD / "benchmarks" / "parallel" / name
     networks.write_data(name, batch, folder)
@@ -34,7 +34,7 @@ def steps(name: str, batch: int) -> tuple[dict[str, float], dict]:
         with Server(program, name, str(batch), folder, threads=1) as server:
             losses = {case: server.ask("check " + case) for case in CASES}
             losses.pop("half")
-            found = measure([Competitor(server, case, case) for case in CASES], 4, 0.5)
+            found = measure([Competitor(server, case, case) for case in CASES], turns, 0.5)
             best = {case: min(seconds, best.get(case, seconds)) for case, seconds in found.items()}
         found = run_json(sys.executable, HERE / "torch_ddp.py", name, str(batch), folder, env=environment(1))
         # Batch norm takes its statistics from a replica's part: one device has others.
@@ -150,7 +150,7 @@ def text(size: int) -> str:
 
 
 def resnet18_steps() -> list[Row]:
-    ours, ddp = steps("ResNet-18", 32)
+    ours, ddp = steps("ResNet-18", 32, turns=10)  # few steps a turn
     name, peers = "ResNet-18 step, batch 32,", {"PyTorch DDP, 2 processes": ddp["step"] * 1e3}
     return [Row(f"{name} DataParallel<2> over one core", "times", ours["one"] / ours["direct"], {}, 1.85,
                 higher_is_better=True),

@@ -20,6 +20,7 @@
 #include <tenet/nn/pool2d.hpp>
 #include <tenet/nn/sequential.hpp>
 #include <tenet/optim/adam.hpp>
+#include <tenet/optim/clip_grad_norm.hpp>
 #include <tenet/optim/schedule.hpp>
 #include <tenet/optim/sgd.hpp>
 #include <tenet/train/imperative.hpp>

@@ -165,6 +165,20 @@ def sequence_cross_entropy(scores, labels):
 
 INPUT, TARGET = 1000, 2000  # streams
 
+
+class Clipping(torch.optim.SGD):
+    """Gradients are clipped before each step, as a training loop does."""
+
+    def __init__(self, parameters, max_norm, **options):
+        self.parameters, self.max_norm = list(parameters), max_norm
+        super().__init__(self.parameters, **options)
+
+    def step(self):
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.max_norm)
+        assert norm > self.max_norm
+        super().step()
+
+
 sgd = lambda **options: lambda parameters: torch.optim.SGD(parameters, **options)
 plain = sgd(lr=0.1)
 
@@ -208,7 +222,8 @@ features, classes = uniform(INPUT, 5, 8), integers(TARGET, 4, 5)
 for name, optimizer in {
         "sgd": sgd(lr=0.1, momentum=0.9, weight_decay=0.05),
         "adam": lambda p: torch.optim.Adam(p, lr=0.01, betas=(0.8, 0.99), eps=1e-6, weight_decay=0.1),
-        "adamw": lambda p: torch.optim.AdamW(p, lr=0.01, betas=(0.8, 0.99), eps=1e-6, weight_decay=0.1)}.items():
+        "adamw": lambda p: torch.optim.AdamW(p, lr=0.01, betas=(0.8, 0.99), eps=1e-6, weight_decay=0.1),
+        "clip_grad_norm": lambda p: Clipping(p, 0.3, lr=0.1, momentum=0.9, weight_decay=0.05)}.items():
     run(name, perceptron(), features, classes, F.cross_entropy, optimizer, 5, gradients=False)
 
 

@@ -100,6 +100,8 @@ TEST_CASE("optimizers") {
                   Adam{.learning_rate = 0.01f, .beta1 = 0.8f, .beta2 = 0.99f, .epsilon = 1e-6f, .weight_decay = 0.1f});
   check_optimizer("adamw",
                   AdamW{.learning_rate = 0.01f, .beta1 = 0.8f, .beta2 = 0.99f, .epsilon = 1e-6f, .weight_decay = 0.1f});
+  check_optimizer("clip_grad_norm",
+                  ClipGradNorm<Sgd>{{.learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.05f}, 0.3f});
 }
 
 TEST_CASE("learning-rate schedules") {

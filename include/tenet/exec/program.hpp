@@ -182,13 +182,20 @@ struct Program {
   }();
 };
 
-/// Whether the optimizer's steps are element-wise over all parameters, so that each part of them can be run alone.
+/// Whether the optimizer's steps leave parameters and states in their places, so that no step behind them brings these
+/// there.
 template <class Program>
-constexpr bool updates_by_elements() {
+constexpr bool updates_in_place() {
   for (int i = 0; i < Program::graph.output_count; ++i) {
     const Destination to = Program::graph.outputs[i].destination;
     if ((to == Destination::parameters || to == Destination::state) && Program::plan.copied[i]) return false;
   }
+  return true;
+}
+/// Whether they are element-wise over all parameters, too, so that each part of them can be run alone.
+template <class Program>
+constexpr bool updates_by_elements() {
+  if (!updates_in_place<Program>()) return false;
   for (int s = Program::lowered.first_update; s < Program::lowered.after_update; ++s) {
     const auto& step = Program::lowered.steps[s];
     if (step.kind != Kind::element || Program::lowered.calls[step.region].batched) return false;

@@ -71,7 +71,7 @@ namespace detail {
 template <class Program>
 constexpr bool updates_or_moves(int step) {
   return step >= Program::lowered.first_update &&
-         (step < Program::lowered.after_update || !updates_by_elements<Program>());
+         (step < Program::lowered.after_update || !updates_in_place<Program>());
 }
 
 /// A run, or half of it: where a batch is cut into pieces the passes run for each of them, and the rest once.

@@ -325,6 +325,14 @@ struct OwnMemoryWith : Instead {
       "with AllReduce, Ring, a bulk-synchronous ParameterServer, or, between ranks, ShardedOptimizer or, with "
       "one device each, LocalSgd<steps> or any ParameterServer: leave this policy out, or take Cpu<>");
 };
+template <class Optimizer, class Instead = Nothing>
+struct UpdateOfParts : Instead {
+  using Instead::Instead;
+  static_assert(never<Optimizer>,
+                "ClipGradNorm needs all gradients before one parameter is updated, which UpdateInBackward, "
+                "ShardedOptimizer, ParameterServer between ranks, Hogwild and Embedding<..., Sparse> do not bring "
+                "together: leave it out, or take AllReduce or Ring");
+};
 template <class Policy, class Instead = Nothing>
 struct SparseTablesWith : Instead {
   using Instead::Instead;

@@ -51,7 +51,7 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
         };
         Passes::run(r, static_cast<float>(batch), backward,
                     [&](const One& execution, const Shard& shard) { take_results(execution, shard); });
-        if constexpr (updates) {
+        if constexpr (updates && Passes::shares_update) {
           this->pass(r).execution().prepare_update();
           this->replicas().meet(r, "gradients of all replicas");
           this->update(r, part_of_parameters(r), [&](long first, [[maybe_unused]] long count, float* room) {
@@ -59,6 +59,8 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
             this->add_up_gradients(room, first, count);
             return room;
           });
+        } else if constexpr (updates) {
+          update_by_first(r);
         }
       } catch (...) {
         network_.abandon();
@@ -106,6 +108,18 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
 
   static constexpr std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
+  /// What replica r does of an update that needs all gradients at once: it adds up its part of them, for the first one.
+  void update_by_first(int r) {
+    this->replicas().meet(r, "gradients of all replicas");
+    if constexpr (!exchanges) {
+      const FloatRange part = part_of_parameters(r);
+      this->add_up_gradients(this->gradients(0) + part.first, part.first, part.count);
+      this->replicas().meet(r, "sums of gradients");
+    }
+    if (r != 0) return;
+    this->pass(r).update();
+    has_collected_ = true;
+  }
   /// The parameters that replica r updates.
   FloatRange part_of_parameters(int r) const {
     return Synchronisation::Place::part(Program::slots.parameter_floats, r, Passes::size());

@@ -42,6 +42,10 @@ class ExchangedGradients {
     group_ = std::make_unique<Group>(std::move(group));
     communicator_ = std::make_unique<Communicator>(executor, *group_);
     if constexpr (updates_parts) {
+      static_assert(
+          updates_by_elements<Program>(),
+          "ShardedOptimizer, ParameterServer: the optimizer's update is not element-wise over all parameters, "
+          "so that nobody can do a part of it");
       if constexpr (requires { Synchronisation::Place::least_replicas; })
         if (const int least = Synchronisation::Place::least_replicas; group_->size() < least)
           fail("ParameterServer", "no such server", "a rank from 0 to " + std::to_string(group_->size() - 1),

@@ -40,10 +40,13 @@ class HierarchicalExecution : public ReplicaPasses<Program, Device, Cut> {
         Passes::run(
             r, all, [&](One* execution, auto prepare) { run_last(r, execution, prepare); },
             [](const One&, const Shard&) {});
-        this->pass(r).execution().prepare_update();
+        if constexpr (Passes::shares_update) this->pass(r).execution().prepare_update();
         this->replicas().meet(r, "gradients of all ranks");
-        this->update(r, part_of(Program::slots.parameter_floats, r, this->size()),
-                     [sum = this->gradients(0)](long first, long, float*) { return sum + first; });
+        if constexpr (Passes::shares_update)
+          this->update(r, part_of(Program::slots.parameter_floats, r, this->size()),
+                       [sum = this->gradients(0)](long first, long, float*) { return sum + first; });
+        else if (r == 0)
+          this->pass(r).update();
       } catch (...) {
         has_failed_ = true;
         this->sums().abandon();

@@ -18,10 +18,6 @@ class ReplicaPasses {
   /// `shards` are those of each replica, from the process's first one on.
   ReplicaPasses(Group& replicas, WorkerShards shards)
       : replicas_(&replicas), sums_(replicas), parts_(static_cast<std::size_t>(replicas.size())) {
-    static_assert(
-        updates_by_elements<Program>(),
-        "DataParallel: the optimizer's update is not element-wise over all parameters, so that replicas cannot "
-        "share it");
     replicas.run([&](int r) {  // its memory is touched first by the thread that works with it
       Part& part = parts_[index(r)];
       part.pass =
@@ -91,6 +87,8 @@ class ReplicaPasses {
   std::array<float, 4>& numbers() { return pass(0).numbers(); }
   const float* result(int index) const { return parts_[0].pass->result(index); }
 
+  /// Whether each replica can update its part; else the first one updates all, with the gradients that it has.
+  static constexpr bool shares_update = updates_by_elements<Program>();
   /// Updates a replica's parameters, shared among its workers, by blocks that stay in cache: with what
   /// gradients_of(first, count, room) gives, which may put the gradients of a block into `room`.
   template <class GradientsOf>

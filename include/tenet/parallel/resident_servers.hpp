@@ -33,7 +33,6 @@ class GradientsForServers {
 
   /// To be called before it runs.
   void connect(Executor& executor, T transport) {
-    static_assert(updates_by_elements<Program>(), "ParameterServer: the optimizer's update is not element-wise");
     parameters_.grow(Program::slots.parameter_floats);
     gradients_.grow(Program::slots.parameter_floats);
     served_ = std::make_unique<Served>(executor, std::move(transport));

@@ -35,8 +35,8 @@ class ResidentShards {
   static constexpr bool updates = Program::lowered.after_update > Program::lowered.first_update;
   static constexpr bool has_exchanges = !Exchanges::all.empty();
   static constexpr bool is_cut = updates && detail::is_cut<Cut>;
-  static_assert(!is_cut || updates_by_elements<Program>(),
-                "MicroBatches: the optimizer's update is not element-wise over all parameters");
+  static_assert(!is_cut || updates_in_place<Program>(),
+                "MicroBatches: the optimizer's update does not leave the parameters in their places");
 
   ResidentShards(Executor& executor, ResidentArenas<Executor>& arenas)
       : executor_(&executor), execution_(executor, arenas, &exchanges_) {}

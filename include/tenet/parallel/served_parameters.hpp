@@ -35,6 +35,9 @@ class ServedParameters {
   ServedParameters(Executor& executor, T transport)
       : executor_(&executor), store_(std::move(transport), options(*server_)) {
     static_assert(Program::lowered.prepared_steps == 0, "what runs before the passes does not wait for parameters");
+    static_assert(updates_by_elements<Program>(),
+                  "ParameterServer: the optimizer's update is not element-wise over all parameters, so that no server "
+                  "can do a part of it");
     static_assert(setting_count <= detail::most_settings, "ParameterServer: the optimizer has more than 8 settings");
   }
 

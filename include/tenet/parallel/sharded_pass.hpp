@@ -22,11 +22,11 @@ class ShardedPass {
   /// The first step behind the update that is the caller's; those before it are run here, for each shard. Steps that
   /// bring an update to its place have to wait for it.
   static constexpr int after_pass =
-      updates_by_elements<Program>() ? Program::lowered.used.steps : Program::lowered.after_update;
+      updates_in_place<Program>() ? Program::lowered.used.steps : Program::lowered.after_update;
   /// Whether gradients and numbers are terms of the sum over workers; else means over this worker's samples.
   static constexpr bool gives_terms = is_cut || Program::is_on_part;
   static_assert(!is_cut || after_pass == Program::lowered.used.steps,
-                "MicroBatches, Reproducible: the optimizer's update is not element-wise over all parameters");
+                "MicroBatches, Reproducible: the optimizer's update does not leave the parameters in their places");
 
   ShardedPass(Executor& executor, WorkerShards shards) : execution_(std::make_unique<One>(executor)), shards_(shards) {
     if constexpr (is_cut) {

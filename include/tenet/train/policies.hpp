@@ -183,6 +183,11 @@ struct Policies {
   /// Whether a rank, or replica, has a part of the gradient after a step, so that parts have to be brought together.
   static constexpr bool has_part_of_gradient = Strategy::replicas > 1 ||
                                                (has_ranks && detail::ScattersGradients<Synchronisation>);
+  /// Whether an update has all gradients at once, as an optimizer may need.
+  static constexpr bool updates_all_at_once =
+      Update::keeps_gradients && !asks_servers && !detail::SharesWithoutLocks<Synchronisation> &&
+      !(has_ranks && detail::ScattersGradients<Synchronisation>)&&!(has_own_memory &&
+                                                                    detail::UpdatesParts<Synchronisation>);
   /// Whether sparse tables can be trained: by whoever updates rows of them.
   static constexpr bool updates_rows =
       Update::keeps_gradients && !has_own_memory &&

@@ -310,6 +310,8 @@ template <class Loss>
 concept IsLoss = requires { Loss::has_accuracy; };
 template <class Optimizer>
 concept IsOptimizer = requires { Optimizer::state_count; };
+template <class Optimizer>
+concept NeedsAllGradients = requires { requires Optimizer::needs_all_gradients; };
 template <class Loss>
 concept SaysWhatFits = requires { Loss::template fits<Batched<1>>; };
 

@@ -454,6 +454,9 @@ constexpr auto trainer_of() {
     using Made = TrainerOf<Net, Loss, Optimizer, Tags...>;
     if constexpr (!std::is_void_v<Broken>)
       return std::type_identity<Broken>{};
+    else if constexpr (NeedsAllGradients<Optimizer> &&
+                       !(Chosen::updates_all_at_once && slot_table<Net>.table_count == 0))
+      return std::type_identity<mistake::UpdateOfParts<Optimizer, Instead>>{};
     else if constexpr (slot_table<Net>.table_count > 0 && !Chosen::updates_rows)
       return std::type_identity<mistake::SparseTablesWith<typename Chosen::AgainstRows, Instead>>{};
     else if constexpr (Chosen::Memory::memory_bound > 0)
