@@ -13,19 +13,20 @@ namespace detail {
 struct StridedLoop {
   static constexpr int max_rank = StridedCopyGeometry::max_rank;
   int rank = 0;
-  long extents[max_rank] = {}, from[max_rank] = {}, to[max_rank] = {};
+  Divisor extents[max_rank] = {};
+  long from[max_rank] = {}, to[max_rank] = {};
 
   /// Makes a dimension the innermost one.
   void add(long extent, long from_stride, long to_stride) {
     if (extent == 1) return;
     if (rank > 0 && from[rank - 1] == extent * from_stride && to[rank - 1] == extent * to_stride)
-      --rank, extent *= extents[rank];  // the two are one dimension
-    extents[rank] = extent, from[rank] = from_stride, to[rank] = to_stride;
+      --rank, extent *= extents[rank].by;  // the two are one dimension
+    extents[rank] = Divisor(extent), from[rank] = from_stride, to[rank] = to_stride;
     ++rank;
   }
   long size() const {
     long result = 1;
-    for (int d = 0; d < rank; ++d) result *= extents[d];
+    for (int d = 0; d < rank; ++d) result *= extents[d].by;
     return result;
   }
 
@@ -156,9 +157,9 @@ void run_strided_sum(Executor& executor, const StridedCopyGeometry& g, int batch
   if (sum.parts == 1) return;
   detail::StridedLoop numbers = sum.kept, parts;  // of a matrix [parts, count]
   long stride = 1;
-  for (int d = numbers.rank - 1; d >= 0; --d) numbers.from[d] = stride, stride *= numbers.extents[d];
+  for (int d = numbers.rank - 1; d >= 0; --d) numbers.from[d] = stride, stride *= numbers.extents[d].by;
   parts.add(sum.parts, sum.count, 0);
-  for_each(executor, sum.count, detail::StridedSum(numbers, parts, sum.to, to + g.to_offset));
+  for_each_sum(executor, sum.count, sum.parts, detail::StridedSum(numbers, parts, sum.to, to + g.to_offset));
 }
 
 }  // namespace tenet::gpu

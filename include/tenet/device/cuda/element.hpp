@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <tenet/device/cuda/index.hpp>
+#include <tenet/device/cuda/parts.hpp>
 #include <tenet/device/cuda/team.hpp>
 #include <tenet/device/element.hpp>
 
@@ -78,23 +79,38 @@ struct Region {
   static constexpr bool input_is_turned(int k) { return Code::decoded().input_is_turned(k); }
   static constexpr bool output_is_narrow(int k) { return Code::decoded().output_is_narrow(k); }
 
-  ElementArguments arguments;
+  /// As in `ElementArguments`.
+  struct Input {
+    const float* data;
+    Divisor inner, count;
+    long rows;  ///< count / inner
+  };
+  Input input[inputs > 0 ? inputs : 1];
 
-  /// Where element i of the region reads an input.
-  template <bool turned>
-  TENET_HOST_DEVICE static long index(const ElementArguments::Input& input, long i) {
-    if constexpr (turned) {
-      const Divided matrix = divided(i, input.count), at = divided(matrix.rest, input.inner);
-      return i - matrix.rest + at.rest * divided(input.count, input.inner).quotient + at.quotient;
-    }
-    return input.count == 0 ? i : divided(divided(i, input.inner).quotient, input.count).rest;
+  explicit Region(const ElementArguments& given) {
+    unrolled<inputs>([&](auto k) {
+      const ElementArguments::Input& from = given.inputs[k];
+      input[k] = {from.data, Divisor(from.inner), Divisor(from.count), from.inner > 0 ? from.count / from.inner : 0};
+    });
   }
-  template <bool narrow>
-  TENET_HOST_DEVICE static float read(const float* data, long i) {
-    if constexpr (narrow)
-      return static_cast<float>(reinterpret_cast<const bfloat16*>(data)[i]);
+
+  /// Which element of input k element i of the region reads.
+  template <int k>
+  TENET_HOST_DEVICE long index(long i) const {
+    const Input& from = input[k];
+    if constexpr (input_is_turned(k)) {
+      const Divided matrix = divided(i, from.count), at = divided(matrix.rest, from.inner);
+      return i - matrix.rest + at.rest * from.rows + at.quotient;
+    }
+    return from.count.by == 0 ? i : divided(divided(i, from.inner).quotient, from.count).rest;
+  }
+  /// Number `i` of input k.
+  template <int k>
+  TENET_HOST_DEVICE float read(long i) const {
+    if constexpr (input_is_narrow(k))
+      return static_cast<float>(reinterpret_cast<const bfloat16*>(input[k].data)[i]);
     else
-      return data[i];
+      return input[k].data[i];
   }
 
   /// The values of all operations, given those of the inputs.
@@ -114,25 +130,21 @@ struct Region {
   /// What a sum takes of element i.
   TENET_HOST_DEVICE float summand(long i) const {
     float given[inputs > 0 ? inputs : 1], values[operations + 1];
-    unrolled<inputs>([&](auto k) {
-      given[k] = read<input_is_narrow(k)>(arguments.inputs[k].data, index<input_is_turned(k)>(arguments.inputs[k], i));
-    });
+    unrolled<inputs>([&](auto k) { given[k] = read<k>(index<k>(i)); });
     evaluate(given, values);
     return output<0>(given, values);
   }
 };
 
-/// The elements 4i to 4i + 3 of a region.
+/// Four neighbours of a region at a time.
 template <class Code, auto... functions>
-struct StoreFour : Region<Code, functions...> {
+struct Fours : Region<Code, functions...> {
   using Base = Region<Code, functions...>;
-  using Base::arguments;
-  bool in_fours;  ///< each input's four are neighbours at an aligned address, or one number; so are the results
+  bool in_fours;  ///< each input's four are neighbours at an aligned address, or one number
 
-  explicit StoreFour(const ElementArguments& given)
-      : Base{given}, in_fours(given.block % 4 == 0 && given.total % 4 == 0 && Code::decoded().turned_inputs == 0) {
+  explicit Fours(const ElementArguments& given)
+      : Base(given), in_fours(given.block % 4 == 0 && given.total % 4 == 0 && Code::decoded().turned_inputs == 0) {
     unrolled<Base::inputs>([&](auto k) { check<Base::input_is_narrow(k)>(given.inputs[k].data); });
-    unrolled<Base::outputs>([&](auto k) { check<Base::output_is_narrow(k)>(given.outputs[k]); });
   }
   template <bool narrow>
   void check(const float* data) {
@@ -140,30 +152,58 @@ struct StoreFour : Region<Code, functions...> {
     in_fours = in_fours && reinterpret_cast<std::uintptr_t>(data) % bytes == 0;
   }
 
+  /// What the elements `first` to first + `count` - 1 read of input k.
   template <int k>
   TENET_HOST_DEVICE void load(long first, int count, float* four) const {
-    constexpr bool narrow = Base::input_is_narrow(k);
-    using Number = std::conditional_t<narrow, bfloat16, float>;
-    const ElementArguments::Input& input = arguments.inputs[k];
-    const auto index = [&](long i) { return Base::template index<Base::input_is_turned(k)>(input, i); };
+    using Number = std::conditional_t<Base::input_is_narrow(k), bfloat16, float>;
     if (!in_fours) {
       for (int j = 0; j < 4; ++j)
-        four[j] = j < count ? Base::template read<narrow>(input.data, index(first + j)) : 0.0f;
+        four[j] = j < count ? Base::template read<k>(Base::template index<k>(first + j)) : 0.0f;
       return;
     }
-    const long at = index(first);
-    if (Code::decoded().uniform[k] && input.count != 0) {
-      const float number = Base::template read<narrow>(input.data, at);
+    const typename Base::Input& input = this->input[k];
+    const long at = Base::template index<k>(first);
+    if (Code::decoded().uniform[k] && input.count.by != 0) {
+      const float number = Base::template read<k>(at);
       for (int j = 0; j < 4; ++j) four[j] = number;
     } else {
       const auto numbers = *reinterpret_cast<const Four<Number>*>(reinterpret_cast<const Number*>(input.data) + at);
       for (int j = 0; j < 4; ++j) four[j] = static_cast<float>(numbers.at[j]);
     }
   }
+  /// The outputs' values of these elements.
+  TENET_HOST_DEVICE void compute(long first, int count, float (*computed)[4]) const {
+    constexpr int inputs = Base::inputs > 0 ? Base::inputs : 1;
+    float given[inputs][4];
+    unrolled<Base::inputs>([&](auto k) { load<k>(first, count, given[k]); });
+    unrolled<4>([&](auto j) {
+      float lane[inputs], values[Base::operations + 1];
+      unrolled<Base::inputs>([&](auto k) { lane[k] = given[k][j]; });
+      Base::evaluate(lane, values);
+      unrolled<Base::outputs>([&](auto k) { computed[k][j] = Base::template output<k>(lane, values); });
+    });
+  }
+};
+
+/// Stores the elements 4i to 4i + 3.
+template <class Code, auto... functions>
+struct StoreFour : Fours<Code, functions...> {
+  using Base = Fours<Code, functions...>;
+  using Base::in_fours;  ///< and so are the results
+  float* outputs[Base::outputs];
+  long total;
+
+  explicit StoreFour(const ElementArguments& given) : Base(given), total(given.total) {
+    unrolled<Base::outputs>([&](auto k) {
+      outputs[k] = given.outputs[k];
+      Base::template check<Base::output_is_narrow(k)>(outputs[k]);
+    });
+  }
+
   template <int k>
   TENET_HOST_DEVICE void store(long first, int count, const float* four) const {
     using Number = std::conditional_t<Base::output_is_narrow(k), bfloat16, float>;
-    Number* const to = reinterpret_cast<Number*>(arguments.outputs[k]) + first;
+    Number* const to = reinterpret_cast<Number*>(outputs[k]) + first;
     Four<Number> numbers;
     for (int j = 0; j < 4; ++j) numbers.at[j] = static_cast<Number>(four[j]);
     if (in_fours)
@@ -173,76 +213,67 @@ struct StoreFour : Region<Code, functions...> {
   }
 
   TENET_HOST_DEVICE void operator()(long i) const {
-    constexpr int inputs = Base::inputs > 0 ? Base::inputs : 1;
-    const long first = 4 * i, rest = arguments.total - first;
+    const long first = 4 * i, rest = total - first;
     const int count = rest < 4 ? static_cast<int>(rest) : 4;
-    float given[inputs][4], computed[Base::outputs][4];
-    unrolled<Base::inputs>([&](auto k) { load<k>(first, count, given[k]); });
-    unrolled<4>([&](auto j) {
-      float lane[inputs], values[Base::operations + 1];
-      unrolled<Base::inputs>([&](auto k) { lane[k] = given[k][j]; });
-      Base::evaluate(lane, values);
-      unrolled<Base::outputs>([&](auto k) { computed[k][j] = Base::template output<k>(lane, values); });
-    });
+    float computed[Base::outputs][4];
+    Base::compute(first, count, computed);
     unrolled<Base::outputs>([&](auto k) { store<k>(first, count, computed[k]); });
   }
 };
 
 /// result[c] = the sum over elements i with (i / inner) % count = c, in `parts`: part p of number c is at to[p·count +
-/// c].
+/// c]. For each part of each number one team.
 template <class Region>
 struct PartOfSums {
   Region region;
-  long inner, count, outer, parts;
+  Divisor inner, count;
+  long outer, parts;
   float* to;
 
-  /// For each part of each number one team.
   template <class Members>
   TENET_HOST_DEVICE void operator()(const Members& team, long row) const {
     const auto [part, number] = divided(row, count);
-    const long length = outer * inner;
+    const long length = outer * inner.by;
     const long first = length * part / parts, last = length * (part + 1) / parts;
     float sum = 0;
     for (long j = first + team.rank(); j < last; j += Members::size) {
       const Divided at = divided(j, inner);
-      sum += region.summand((at.quotient * count + number) * inner + at.rest);
+      sum += region.summand((at.quotient * count.by + number) * inner.by + at.rest);
     }
     sum = team.sum(sum);
     if (team.rank() == 0) to[row] = sum;
   }
-  /// For each part of each number one thread: neighbours read neighbours where `inner` is 1.
-  TENET_HOST_DEVICE void operator()(long row) const {
-    const auto [part, number] = divided(row, count);
-    const long first = outer * part / parts, last = outer * (part + 1) / parts;
-    float sum = 0;
-    for (long j = first; j < last; ++j) sum += region.summand(j * count + number);
-    to[row] = sum;
-  }
 };
 
-/// result[c] = the sum of all parts of number c.
-struct SumOfParts {
-  const float* from;
-  long count, parts;
-  float* result;
+/// The same where `inner` is 1. For each part of four numbers one thread: neighbours read neighbours.
+template <class Fours>
+struct PartOfRowSums {
+  static_assert(Fours::outputs == 1);
+  Fours fours;
+  Divisor fours_of_row;
+  long count, outer, parts;
+  float* to;
 
-  TENET_HOST_DEVICE void operator()(long number) const {
-    float sum = 0;
-    for (long part = 0; part < parts; ++part) sum += from[part * count + number];
-    result[number] = sum;
+  PartOfRowSums(const ElementArguments& arguments, long numbers, long rows, long parts_of_rows, float* sums)
+      : fours(arguments), fours_of_row((numbers + 3) / 4), count(numbers), outer(rows), parts(parts_of_rows), to(sums) {
+    fours.in_fours = fours.in_fours && count % 4 == 0;
+  }
+
+  TENET_HOST_DEVICE void operator()(long i) const {
+    const auto [part, four] = divided(i, fours_of_row);
+    const long first = outer * part / parts, last = outer * (part + 1) / parts, rest = count - 4 * four;
+    const int numbers = rest < 4 ? static_cast<int>(rest) : 4;
+    float sum[4] = {};
+    for (long row = first; row < last; ++row) {
+      float terms[1][4];
+      fours.compute(row * count + 4 * four, numbers, terms);
+      for (int j = 0; j < 4; ++j) sum[j] += terms[0][j];
+    }
+    for (int j = 0; j < numbers; ++j) to[part * count + 4 * four + j] = sum[j];
   }
 };
 
 }  // namespace detail
-
-/// How many parts a sum is computed in: enough threads for a large GPU, but parts that are worth starting. The same on
-/// every device, so that the order of the sum is.
-constexpr long parts_of_sum(Role role, long count, long length) {
-  constexpr long threads = 1 << 17;  // what a GPU of 132 processors can hold is twice as many
-  const long wanted = role == Role::sum_rows ? threads / count : threads / 128 / count;
-  const long most = role == Role::sum_rows ? length / 32 : length / 2048;
-  return std::clamp(wanted, 1l, std::max(most, 1l));
-}
 
 /// Starts a region's kernel: that which stores, or with `accumulator` the sums of `run_reduce` below, where [first,
 /// last) are the neighbours of one number, and `stride` those of all numbers.
@@ -253,16 +284,21 @@ void element_range(const ElementArguments& arguments, long first, long last, lon
   if constexpr (role == Role::store) {
     for_each(executor, (arguments.total + 3) / 4, detail::StoreFour<detail::CodeOf<wiring>, functions...>(arguments));
   } else {
-    using Region = detail::Region<detail::CodeOf<wiring>, functions...>;
+    using Code = detail::CodeOf<wiring>;
+    using detail::Divisor;
     const long inner = last - first, count = stride / inner, length = repeat * inner;
-    const long parts = parts_of_sum(role, count, length);
+    const long works = role == Role::sum_rows ? (count + 3) / 4 : count;  // of each part
+    const long parts = parts_of_sum(role, works, length);
     float* const to = parts == 1 ? accumulator : static_cast<float*>(executor.workspace());
-    const detail::PartOfSums<Region> work{Region{arguments}, inner, count, repeat, parts, to};
-    if constexpr (role == Role::sum_rows)
-      for_each(executor, parts * count, work);
-    else
-      for_each_row(executor, parts * count, length / parts, work);
-    if (parts > 1) for_each(executor, count, detail::SumOfParts{to, count, parts, accumulator});
+    if constexpr (role == Role::sum_rows) {
+      using Fours = detail::Fours<Code, functions...>;
+      for_each(executor, parts * works, detail::PartOfRowSums<Fours>(arguments, count, repeat, parts, to));
+    } else {
+      using Region = detail::Region<Code, functions...>;
+      for_each_row(executor, parts * works, length / parts,
+                   detail::PartOfSums<Region>{Region(arguments), Divisor(inner), Divisor(count), repeat, parts, to});
+    }
+    if (parts > 1) add_up_parts(executor, to, count, parts, accumulator);
   }
 }
 

@@ -104,20 +104,6 @@ struct PartOfParameters {
   }
 };
 
-/// gradients[c] = all parts of number c, added to what earlier turns have left there.
-struct AddParts {
-  const float* from;
-  long count, parts;
-  bool is_first;
-  float* gradients;
-
-  TENET_HOST_DEVICE void operator()(long number) const {
-    float sum = is_first ? 0.0f : gradients[number];
-    for (long part = 0; part < parts; ++part) sum += from[part * count + number];
-    gradients[number] = sum;
-  }
-};
-
 }  // namespace detail
 
 /// y[r, c] = n[r, c] * weight[c] + bias[c] with n[r, c] = (x[r, c] - mean[r]) / sqrt(variance[r] + epsilon).
@@ -152,7 +138,7 @@ void run_layer_norm_parameters(Executor& executor, long rows, int columns, float
     float* const to = parts == 1 && first == 0 ? gradients : reinterpret_cast<float*>(moments + most_rows);
     for_each_row(executor, count, columns, detail::MomentsOfRows{columns, epsilon, from, moments});
     for_each(executor, parts * columns, detail::PartOfParameters{count, columns, parts, from, dy, moments, to});
-    if (to != gradients) for_each(executor, numbers, detail::AddParts{to, numbers, parts, first == 0, gradients});
+    if (to != gradients) add_up_parts(executor, to, numbers, parts, gradients, first != 0);
   }
 }
 

@@ -21,7 +21,7 @@ struct ImageElement {
   long image;
   int y, x, channel;
 
-  TENET_HOST_DEVICE ImageElement(long index, int height, int width, int channels) {
+  TENET_HOST_DEVICE ImageElement(long index, const Divisor& height, const Divisor& width, const Divisor& channels) {
     const Divided pixel = divided(index, channels), row = divided(pixel.quotient, width),
                   of_image = divided(row.quotient, height);
     image = of_image.quotient, y = static_cast<int>(of_image.rest), x = static_cast<int>(row.rest);
@@ -33,12 +33,20 @@ struct ImageElement {
 struct Windows {
   Pool2dGeometry g;
   int out_height, out_width;
+  Divisor channels, height, width, windows_y, windows_x;
 
   explicit Windows(const Pool2dGeometry& given)
-      : g(given), out_height(given.out_height()), out_width(given.out_width()) {}
+      : g(given),
+        out_height(given.out_height()),
+        out_width(given.out_width()),
+        channels(g.channels),
+        height(g.height),
+        width(g.width),
+        windows_y(out_height),
+        windows_x(out_width) {}
 
-  TENET_HOST_DEVICE ImageElement window_at(long index) const { return {index, out_height, out_width, g.channels}; }
-  TENET_HOST_DEVICE ImageElement element_at(long index) const { return {index, g.height, g.width, g.channels}; }
+  TENET_HOST_DEVICE ImageElement window_at(long index) const { return {index, windows_y, windows_x, channels}; }
+  TENET_HOST_DEVICE ImageElement element_at(long index) const { return {index, height, width, channels}; }
   /// The element, or the window, at (y, x) of the image and channel of another.
   TENET_HOST_DEVICE long element(const ImageElement& of, int y, int x) const {
     return ((of.image * g.height + y) * g.width + x) * g.channels + of.channel;
