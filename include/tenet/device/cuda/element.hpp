@@ -102,7 +102,8 @@ struct Region {
       const Divided matrix = divided(i, from.count), at = divided(matrix.rest, from.inner);
       return i - matrix.rest + at.rest * from.rows + at.quotient;
     }
-    return from.count.by == 0 ? i : divided(divided(i, from.inner).quotient, from.count).rest;
+    if (from.count.by <= 1) return from.count.by == 0 ? i : 0;  // one number, as a learning rate, is the usual case
+    return divided(divided(i, from.inner).quotient, from.count).rest;
   }
   /// Number `i` of input k.
   template <int k>
