@@ -321,6 +321,11 @@ TEST_CASE("replicas of one process share the update and read each other's gradie
   // One of them does all of it.
   const StepTime served = predict_step_time<Rank<DataParallel<4>, ParameterServer<OnRank<2>>>>(options);
   CHECK(served.step == Approx(direct.forward + direct.backward + direct.update + 4 * sums + 2e-6));
+  // And where it needs the norm of all gradients first, the first one does.
+  using Clipped = Trainer<LeNet, CrossEntropy, ClipGradNorm<Sgd>, Image<1, 28, 28>, Cpu<0, 1>, DataParallel<4>>;
+  const StepTime clipped = predict_step_time<Clipped>(options);
+  CHECK(clipped.step == Approx(clipped.forward + clipped.backward + clipped.update + sums + 2e-6));
+  CHECK(clipped.update > direct.update);
   // By a ring of threads, each of which sends 2 · 3/4 of the gradients.
   const StepTime ring = predict_step_time<Rank<DataParallel<4>, Ring>>(options);
   CHECK(

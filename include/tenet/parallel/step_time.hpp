@@ -154,9 +154,10 @@ class StepTimePrediction {
       return false;
   }
 
-  /// What part of the update each of a process's devices does, or the one that does most of it. Where each has its own
-  /// parameters, all of it; unless these have an owner.
-  static constexpr double part_of_update() {
+  /// What part of the update each of a process's devices does, or the one that does most of it.
+  static constexpr double part_of_update() { return updates_by_elements<Program>() ? part_of_parameters() : 1; }
+  /// Of how many of the parameters that are. Where each has its own, of all of them; unless these have an owner.
+  static constexpr double part_of_parameters() {
     if constexpr (Chosen::has_own_memory && !UpdatesParts<Synchronisation>) {
       return 1;
     } else if constexpr (requires { typename Synchronisation::Place; }) {
@@ -256,7 +257,8 @@ class StepTimePrediction {
         training.exchange = SimulatedTraining::Exchange::buckets;
         training.meet = true;
       } else {
-        training.behind = rest + part_of_update() * (alone_.update + replicas * floats * bytes / memory);
+        training.behind =
+            rest + part_of_update() * alone_.update + part_of_parameters() * replicas * floats * bytes / memory;
         if (is_cut) training.behind += add * floats;
       }
     } else {

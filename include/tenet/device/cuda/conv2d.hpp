@@ -105,9 +105,11 @@ class Convolutions {
     check(cudnnSetConvolution2dDescriptor(p.convolution, g.padding, g.padding, g.stride, g.stride, 1, 1,
                                           CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
           what);
-    // The default math rounds floats to TF32, and multiplies bfloat16 as they are; sums are floats in any case.
-    const bool rounds = tensor_float32_ || number == CUDNN_DATA_BFLOAT16;
-    check(cudnnSetConvolutionMathType(p.convolution, rounds ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH), what);
+    // The default rounds floats to TF32, the second multiplies bfloat16 on tensor cores; sums are floats in any case.
+    const cudnnMathType_t math = number == CUDNN_DATA_BFLOAT16 ? CUDNN_TENSOR_OP_MATH
+                                 : tensor_float32_             ? CUDNN_DEFAULT_MATH
+                                                               : CUDNN_FMA_MATH;
+    check(cudnnSetConvolutionMathType(p.convolution, math), what);
 
     const char* const choosing = "choosing a convolution's algorithm";
     constexpr int most = 16;
@@ -117,19 +119,19 @@ class Convolutions {
       check(cudnnGetConvolutionForwardAlgorithm_v7(handle_, p.input, p.weight, p.convolution, p.result, most, &count,
                                                    found),
             choosing);
-      p.algorithm = first_that_fits(found, count);
+      choose_first_that_fits(found, count, math, p);
     } else if (pass == Conv2dPass::input_gradient) {
       cudnnConvolutionBwdDataAlgoPerf_t found[most];
       check(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle_, p.weight, p.result, p.convolution, p.input, most,
                                                         &count, found),
             choosing);
-      p.algorithm = first_that_fits(found, count);
+      choose_first_that_fits(found, count, math, p);
     } else {
       cudnnConvolutionBwdFilterAlgoPerf_t found[most];
       check(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle_, p.input, p.result, p.convolution, p.weight, most,
                                                           &count, found),
             choosing);
-      p.algorithm = first_that_fits(found, count);
+      choose_first_that_fits(found, count, math, p);
     }
     if (p.algorithm < 0)
       fail("Cuda", "no algorithm for a convolution", "one of cuDNN's that needs at most 64 MiB",
@@ -138,13 +140,18 @@ class Convolutions {
                std::to_string(g.kernel_width));
   }
 
+  /// An algorithm is for one way of multiplying, which has to be asked for with it.
   template <class Found>
-  static int first_that_fits(const Found* found, int count) {
-    for (int i = 0; i < count; ++i)
-      if (found[i].status == CUDNN_STATUS_SUCCESS && found[i].determinism == CUDNN_DETERMINISTIC &&
-          found[i].memory <= static_cast<std::size_t>(Stream::workspace_bytes))
-        return static_cast<int>(found[i].algo);
-    return -1;
+  static void choose_first_that_fits(const Found* found, int count, cudnnMathType_t math, Plan& p) {
+    for (const Found* each = found; each != found + count; ++each) {
+      if (each->status != CUDNN_STATUS_SUCCESS || each->determinism != CUDNN_DETERMINISTIC ||
+          each->memory > static_cast<std::size_t>(Stream::workspace_bytes))
+        continue;
+      p.algorithm = static_cast<int>(each->algo);
+      if (math != CUDNN_FMA_MATH)
+        check(cudnnSetConvolutionMathType(p.convolution, each->mathType), "choosing a convolution's algorithm");
+      return;
+    }
   }
 
   bool tensor_float32_;
