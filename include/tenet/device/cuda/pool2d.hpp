@@ -33,20 +33,22 @@ struct ImageElement {
 struct Windows {
   Pool2dGeometry g;
   int out_height, out_width;
-  Divisor channels, height, width, windows_y, windows_x;
+  Divisor by_channels, by_height, by_width, by_out_height, by_out_width;
 
   explicit Windows(const Pool2dGeometry& given)
       : g(given),
         out_height(given.out_height()),
         out_width(given.out_width()),
-        channels(g.channels),
-        height(g.height),
-        width(g.width),
-        windows_y(out_height),
-        windows_x(out_width) {}
+        by_channels(g.channels),
+        by_height(g.height),
+        by_width(g.width),
+        by_out_height(out_height),
+        by_out_width(out_width) {}
 
-  TENET_HOST_DEVICE ImageElement window_at(long index) const { return {index, windows_y, windows_x, channels}; }
-  TENET_HOST_DEVICE ImageElement element_at(long index) const { return {index, height, width, channels}; }
+  TENET_HOST_DEVICE ImageElement window_at(long index) const {
+    return {index, by_out_height, by_out_width, by_channels};
+  }
+  TENET_HOST_DEVICE ImageElement element_at(long index) const { return {index, by_height, by_width, by_channels}; }
   /// The element, or the window, at (y, x) of the image and channel of another.
   TENET_HOST_DEVICE long element(const ImageElement& of, int y, int x) const {
     return ((of.image * g.height + y) * g.width + x) * g.channels + of.channel;
