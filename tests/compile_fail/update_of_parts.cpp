@@ -1,5 +1,5 @@
 // A norm over all gradients, of an update that has one of them at a time.
-// expect: ClipGradNorm needs all gradients before one parameter is updated
+// expect: the optimizer needs all gradients before one parameter is updated, as ClipGradNorm does
 #include <tenet/tenet.hpp>
 
 using namespace tenet;

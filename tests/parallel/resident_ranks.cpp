@@ -8,6 +8,7 @@
 #include "tenet/parallel/sharded_optimizer.hpp"
 
 using namespace tenet;
+using ranks::check_close;
 
 namespace {
 
@@ -43,13 +44,6 @@ std::vector<std::vector<float>> numbers_of(const std::vector<int>& parts) {
       numbers.insert(numbers.end(), gradients, gradients + weights.table.parameter_floats);
     return numbers;
   });
-}
-
-void check_close(const std::vector<float>& found, const std::vector<float>& expected) {
-  REQUIRE(found.size() == expected.size());
-  long differing = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) differing += !(found[i] == Approx(expected[i]).margin(1e-5));
-  CHECK(differing == 0);
 }
 
 template <class Inside, class... Policies>

@@ -5,6 +5,7 @@
 
 using namespace tenet;
 using late::LateTransport, late::LateWorld;
+using ranks::check_close;
 
 namespace {
 
@@ -46,13 +47,6 @@ Numbers numbers_in_turns(int ranks, Optimizer optimizer) {
     numbers.insert(numbers.end(), scores.begin(), scores.end());
     return numbers;
   });
-}
-
-void check_close(const std::vector<float>& found, const std::vector<float>& expected) {
-  REQUIRE(found.size() == expected.size());
-  long differing = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) differing += !(found[i] == Approx(expected[i]).margin(1e-5));
-  CHECK(differing == 0);
 }
 
 template <class Synchronisation, class... Policies>
@@ -100,14 +94,7 @@ TEST_CASE("a step on such a device ends before its parameters have come", "[para
 
 TEST_CASE("parameters that do not come to such a device are missed by whoever needs them",
           "[parallel][resident_servers]") {
-  const auto message = [](auto needs_them) { return late::message_of_missing<far::Device>(needs_them); };
-  const std::string expected =
-      "parameters 0 of step 2: rank 0, pull of key 0: waits for server 1; expected within 0.3 s, found no answer";
-  CHECK(message([](auto&, auto step, auto&) { step(); }) == expected);
-  CHECK(message([](auto& trainer, auto, auto&) { trainer.weights(); }) == expected);
-  CHECK(message([](auto& trainer, auto, auto& samples) { trainer.predict(samples.inputs.data(), 2); }) == expected);
-  CHECK(message([](auto& trainer, auto, auto&) { trainer.synchronize(); }) == expected);
-  CHECK(message([](auto&, auto, auto&) {}) == "");  // it ends without them
+  late::check_missing<far::Device>();
 }
 
 TEST_CASE("such a device is not further ahead behind a step than the bound allows", "[parallel][resident_servers]") {

@@ -146,6 +146,19 @@ std::string message_of_missing(auto needs_them) {
       std::chrono::milliseconds(300))[0];
 }
 
+/// Whoever needs them is told.
+template <class Device>
+void check_missing() {
+  const auto message = [](auto needs_them) { return message_of_missing<Device>(needs_them); };
+  const std::string expected =
+      "parameters 0 of step 2: rank 0, pull of key 0: waits for server 1; expected within 0.3 s, found no answer";
+  CHECK(message([](auto&, auto step, auto&) { step(); }) == expected);
+  CHECK(message([](auto& trainer, auto, auto&) { trainer.weights(); }) == expected);
+  CHECK(message([](auto& trainer, auto, auto& samples) { trainer.predict(samples.inputs.data(), 2); }) == expected);
+  CHECK(message([](auto& trainer, auto, auto&) { trainer.synchronize(); }) == expected);
+  CHECK(message([](auto&, auto, auto&) {}) == "");  // it ends without them
+}
+
 /// By how many steps a rank that has ended one is ahead of the slowest, at most, where servers allow `ahead`.
 template <class Device, long ahead>
 int most_ahead() {

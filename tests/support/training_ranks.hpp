@@ -24,6 +24,14 @@ struct Threads {
   }
 };
 
+/// Within rounding of a few steps.
+inline void check_close(const std::vector<float>& found, const std::vector<float>& expected) {
+  REQUIRE(found.size() == expected.size());
+  long differing = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) differing += !(found[i] == Approx(expected[i]).margin(1e-5));
+  CHECK(differing == 0);
+}
+
 /// The same ranks, each with so many replicas.
 template <class Ranks, int replicas>
 struct WithReplicas : Ranks {};

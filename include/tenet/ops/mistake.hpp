@@ -329,9 +329,9 @@ template <class Optimizer, class Instead = Nothing>
 struct UpdateOfParts : Instead {
   using Instead::Instead;
   static_assert(never<Optimizer>,
-                "ClipGradNorm needs all gradients before one parameter is updated, which UpdateInBackward, "
-                "ShardedOptimizer, ParameterServer between ranks, Hogwild and Embedding<..., Sparse> do not bring "
-                "together: leave it out, or take AllReduce or Ring");
+                "the optimizer needs all gradients before one parameter is updated, as ClipGradNorm does, and "
+                "UpdateInBackward, ShardedOptimizer, ParameterServer between ranks or GPUs, Hogwild and "
+                "Embedding<..., Sparse> do not bring them together: take another optimizer, or AllReduce or Ring");
 };
 template <class Policy, class Instead = Nothing>
 struct SparseTablesWith : Instead {

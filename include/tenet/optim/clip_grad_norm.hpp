@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <tenet/ops/functions.hpp>
 #include <tenet/ops/reduce.hpp>
+#include <type_traits>
 
 namespace tenet {
 
@@ -24,7 +26,7 @@ struct ClipGradNorm : Optimizer {
   std::array<float, scalar_count> scalars(long step) const {
     std::array<float, scalar_count> result{};
     const auto own = Optimizer::scalars(step);
-    for (std::size_t i = 0; i < own.size(); ++i) result[i] = own[i];
+    std::copy(own.begin(), own.end(), result.begin());
     result.back() = max_norm;
     return result;
   }
@@ -32,15 +34,9 @@ struct ClipGradNorm : Optimizer {
   static constexpr auto update(auto parameters, auto gradient, const auto& state, const auto& scalar) {
     const auto norm = sqrt(sum(square(gradient)));
     const auto factor = minimum(scalar.back() / (norm + 1e-6f), constant(norm, 1.0f));
-    return Optimizer::update(parameters, factor * gradient, state, first_of<Optimizer::scalar_count>(scalar));
-  }
-
- private:
-  template <int count>
-  static constexpr auto first_of(const auto& all) {
-    std::array<typename std::remove_cvref_t<decltype(all)>::value_type, count> result{};
-    for (std::size_t i = 0; i < result.size(); ++i) result[i] = all[i];
-    return result;
+    std::array<std::remove_cvref_t<decltype(scalar.back())>, Optimizer::scalar_count> own{};
+    std::copy_n(scalar.begin(), own.size(), own.begin());
+    return Optimizer::update(parameters, factor * gradient, state, own);
   }
 };
 

@@ -184,10 +184,12 @@ struct Policies {
   static constexpr bool has_part_of_gradient = Strategy::replicas > 1 ||
                                                (has_ranks && detail::ScattersGradients<Synchronisation>);
   /// Whether an update has all gradients at once, as an optimizer may need.
-  static constexpr bool updates_all_at_once =
-      Update::keeps_gradients && !asks_servers && !detail::SharesWithoutLocks<Synchronisation> &&
-      !(has_ranks && detail::ScattersGradients<Synchronisation>)&&!(has_own_memory &&
-                                                                    detail::UpdatesParts<Synchronisation>);
+  static constexpr bool updates_all_at_once = [] {
+    const bool scattered = has_ranks && detail::ScattersGradients<Synchronisation>,
+               owned = has_own_memory && detail::UpdatesParts<Synchronisation>;
+    return Update::keeps_gradients && !asks_servers && !detail::SharesWithoutLocks<Synchronisation> && !scattered &&
+           !owned;
+  }();
   /// Whether sparse tables can be trained: by whoever updates rows of them.
   static constexpr bool updates_rows =
       Update::keeps_gradients && !has_own_memory &&

@@ -102,7 +102,7 @@ struct Region {
       const Divided matrix = divided(i, from.count), at = divided(matrix.rest, from.inner);
       return i - matrix.rest + at.rest * from.rows + at.quotient;
     }
-    if (from.count.by <= 1) return from.count.by == 0 ? i : 0;  // one number, as a learning rate, is the usual case
+    if (from.count.by <= 1) return from.count.by == 0 ? i : 0;  // or one number, as a learning rate
     return divided(divided(i, from.inner).quotient, from.count).rest;
   }
   /// Number `i` of input k.
