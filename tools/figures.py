@@ -2,7 +2,7 @@
 """The published figures: tables of the documentation, generated from docs/figures/*.json.
 
     tools/figures.py --measure          measures anew (./dev train, ./dev bench; an hour and a half) and writes the tables
-    tools/figures.py --measure cpu …    measures some anew, by the names of tables
+    tools/figures.py --measure cpu …    measures some anew, by the names of tables; `cuda` wants a GPU
     tools/figures.py                    writes the tables from the files that are there
     tools/figures.py --check            fails if a table differs from its file
 
@@ -20,8 +20,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "figures"
-PAGES = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md"]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "cuda.md"]
 BENCHMARKS = {"hybrid": [], "compile": [], "products": [], "cpu": [], "parallel": []}
+OF_GPU = {"cuda": []}  # measured where there is a GPU, by name only
 TRAININGS = {"lenet": [], "resnet18": ["--images", "6000", "--epochs", "2"]}
 PLACE = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end figures -->)", re.DOTALL)
 
@@ -38,11 +39,12 @@ def measure(names: list[str]) -> None:
         else:  # a missed bar is a figure, too; a benchmark that ends without figures is none
             found = FIGURES / f"{name}.json"
             before = found.stat().st_mtime_ns if found.exists() else None
-            subprocess.run(["./dev", "bench", name, *BENCHMARKS[name], "--json", found], cwd=ROOT)
+            subprocess.run(["./dev", "bench", name, *{**BENCHMARKS, **OF_GPU}[name], "--json", found], cwd=ROOT)
             if not found.exists() or found.stat().st_mtime_ns == before:
                 sys.exit(f"figures: ./dev bench {name} has written no figures")
         about = read("about")
-        about[name] = {"date": datetime.date.today().isoformat(), "machine": machine(), "others": round(others, 1)}
+        where = machine() if name not in OF_GPU else f"{gpu()}, {machine()}"
+        about[name] = {"date": datetime.date.today().isoformat(), "machine": where, "others": round(others, 1)}
         (FIGURES / "about.json").write_text(json.dumps(about, indent=2) + "\n")
 
 
@@ -55,6 +57,13 @@ def machine() -> str:
                              for name in ("vendor_id", "cpu family", "model"))
     kind = f"{vendor[1]} family {family[1]} model {model[1]}, " if vendor and family and model else ""
     return f"{os.cpu_count()} cores, {kind}{widest}, g++ {compiler}"
+
+
+def gpu() -> str:
+    """The GPU and its driver."""
+    asked = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    name, driver = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()[0].split(", ")
+    return f"{name}, driver {driver}"
 
 
 def number(value: float | None) -> str:
@@ -107,7 +116,7 @@ def table(name: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--measure", nargs="*", metavar="NAME", choices=["training", *BENCHMARKS])
+    parser.add_argument("--measure", nargs="*", metavar="NAME", choices=["training", *BENCHMARKS, *OF_GPU])
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     if options.measure is not None:

@@ -21,7 +21,7 @@ constexpr int batch = 512;
 std::vector<double> train_until(double accuracy, int epochs) {
   const auto begin = std::chrono::steady_clock::now();
   const ExampleImages images = ExampleImages::load();
-  Trainer<ResNet18<>, CrossEntropy, Sgd, Image<1, 28, 28>, Gpu, BFloat16> trainer{
+  Trainer<ResNet18<>, CrossEntropy, Sgd, Image<1, 28, 28>, Gpu, BFloat16, CudnnBenchmark> trainer{
       {.learning_rate = 0.2f, .momentum = 0.9f, .weight_decay = 5e-4f}};
   DataLoader training{Resident{Map{Map{first(images.train, most_images), RandomCrop{.padding = 2}}, RandomFlip{}}},
                       {.batch_size = batch, .shuffle = true, .seed = 1}};

@@ -5,8 +5,11 @@ and both have to compute the same.
 """
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
+import pathlib
 import sys
+import threading
 
 import networks
 from bench import Bench, add_options
@@ -62,19 +65,26 @@ class CudaBench(Bench):
     def __init__(self, options):
         super().__init__("cuda", options)
         self.machine = Server(self.program("machine"))
+        self.one_at_a_time = threading.Lock()  # what builds programs and writes data
+        self.written: set[pathlib.Path] = set()
 
     def program(self, name: str):
         return super().program(name + ("_on_host" if self.options.rehearse else ""))
 
     def competitors(self, work: Work) -> list[Competitor]:
         batch = self.batch(work)
-        networks.write_data(work.network, batch, self.data)
-        words = (work.kind, str(batch), self.data, *(["bf16"] if work.precision == "bf16" else []))
+        data = self.data / f"{work.network} {batch}".replace(" ", "-")
         program, *_ = NETWORKS[work.network].program.split()
         program += "_fused" if work.variant == "FusedConvolution" else ""
-        torch = python("torch_peer.py", work.network, work.kind, str(batch), self.data)
+        with self.one_at_a_time:
+            if data not in self.written:
+                networks.write_data(work.network, batch, data)
+                self.written.add(data)
+            ours = self.program(program)
+        words = (work.kind, str(batch), data, *(["bf16"] if work.precision == "bf16" else []))
+        torch = python("torch_peer.py", work.network, work.kind, str(batch), data)
         prefix = "bf16 " if work.precision == "bf16" else ""
-        found = [Competitor(Server(self.program(program), *words), "ours", "ours"),
+        found = [Competitor(Server(ours, *words), "ours", "ours"),
                  Competitor(torch, prefix.strip() or "eager", "PyTorch eager")]
         if not self.options.quick:
             found.append(Competitor(torch, prefix + "compile", "PyTorch compile"))
@@ -84,18 +94,39 @@ class CudaBench(Bench):
         """Few samples for a rehearsal: plain kernels on the processor are slow."""
         return min(work.batch, 4) if self.options.rehearse else work.batch
 
-    def run(self, work: Work) -> None:
+    def prepared(self, work: Work) -> list[Competitor]:
+        """Those of one measurement, that compute the same: where PyTorch compiles, it takes a minute or so."""
         self.say(work.name)
         competitors = self.competitors(work)
         try:
             self.compare(competitors, TOLERANCE[work.precision])
+        except BaseException:
+            self.close(competitors)
+            raise
+        return competitors
+
+    @staticmethod
+    def close(competitors: list[Competitor]) -> None:
+        for server in {id(each.server): each.server for each in competitors}.values():
+            server.close()
+
+    def run_works(self, works: list[Work]) -> None:
+        """So many of them are prepared at once; they are measured one by one."""
+        at_once = self.options.at_once
+        for first in range(0, len(works), at_once):
+            some = works[first:first + at_once]
+            with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+                ready = {work.name: pool.submit(self.prepared, work) for work in some}
+            self.run_all([(work.name, lambda work=work: self.run(work, ready[work.name].result())) for work in some])
+
+    def run(self, work: Work, competitors: list[Competitor]) -> None:
+        try:
             if self.options.rehearse:
                 print(f"{work.name}: all of them compute the same, with a batch of {self.batch(work)}")
             else:
                 self.add(work, competitors)
         finally:
-            for server in {id(each.server): each.server for each in competitors}.values():
-                server.close()
+            self.close(competitors)
 
     def add(self, work: Work, competitors: list[Competitor]) -> None:
         """The row of one measurement, in turns with the GPU's peak, as its clock changes; and those of its bars."""
@@ -105,6 +136,7 @@ class CudaBench(Bench):
         mine = seconds.pop("ours")
         amount = networks.flops(work.network, work.batch, work.kind == "train")
         peers = {name: value * 1e6 for name, value in seconds.items()}
+        self.say(f"{work.name}: ours {mine * 1e6:.1f} us" + "".join(f", {name} {us:.1f}" for name, us in peers.items()))
         self.rows.append(PeakRow(work.name, "us", mine * 1e6, peers, percent=100 * amount / mine / peak,
                                  percent_of=work.precision + " products"))
         for peer, times in (("PyTorch eager", work.over_eager), ("PyTorch compile", work.over_compile)):
@@ -165,19 +197,23 @@ def has_gpu() -> bool:
 def main() -> int:
     parser = add_options(arguments(__doc__))
     parser.add_argument("--rehearse", action="store_true", help="without a GPU, and without times")
+    parser.add_argument("--at-once", type=int, default=1, metavar="NUMBER",
+                        help="networks that are prepared at the same time: quicker, but PyTorch measures its kernels "
+                             "while others run")
     options = parser.parse_args()
     if not options.rehearse and not has_gpu():
         print("bench cuda: there is no GPU that PyTorch sees; --rehearse does everything but the times without one",
               file=sys.stderr)
         return 2
     bench = CudaBench(options)
-    tasks = [(work.name, lambda work=work: bench.run(work)) for work in WORKS]
-    tasks += [(f"{network}: the host's work", lambda network=network: bench.host_work(network))
+    tasks = [(f"{network}: the host's work", lambda network=network: bench.host_work(network))
               for network in ("MLP 784-256-10", "LeNet")]
     tasks += [(f"{network}: fused groups", lambda network=network: bench.groups(network))
               for network in ("ResNet-18", "GPT")]
     tasks += [(ACCURACY + goal, lambda goal=goal: bench.accuracy(goal)) for goal in ("0.92", "0.94")]
-    bench.run_all([("peaks", bench.peaks), *(task for task in tasks if bench.wanted(task[0]))])
+    bench.run_all([("peaks", bench.peaks)])
+    bench.run_works([work for work in WORKS if bench.wanted(work.name)])
+    bench.run_all([task for task in tasks if bench.wanted(task[0])])
     bench.machine.close()
     return bench.finish(0 if options.rehearse else report(bench.rows, options))
 

@@ -72,6 +72,7 @@ TEST_CASE("training by Winograd's algorithm follows training without it") {
   static_assert(std::is_same_v<Direct::Kernels, CpuDirect> && std::is_same_v<Fast::Kernels, CpuKernels>);
   static_assert(std::is_same_v<Policies<Input, Reference, DirectConvolution>::Kernels, ReferenceKernels>);
   static_assert(std::is_same_v<Policies<Input, FusedConvolution>::Kernels, CpuKernels>);
+  static_assert(std::is_same_v<Policies<Input, FusedConvolution, CudnnBenchmark>::Kernels, CpuKernels>);
   Fast fast{{.learning_rate = 0.05f, .momentum = 0.9f}, 3};
   Direct direct{{.learning_rate = 0.05f, .momentum = 0.9f}, 3};
   const auto inputs = network::numbers(16 * Input::size, 1);

@@ -19,10 +19,20 @@ struct bfloat16 {
  private:
   /// Half of the last place is added, a little less where the number is even; NaN would become a number.
   TENET_HOST_DEVICE static constexpr std::uint16_t rounded(float value) {
+#if defined(__CUDA_ARCH__)  // a GPU has an instruction for it
+    if (!__builtin_is_constant_evaluated()) return rounded_there(value);
+#endif
     const auto whole = __builtin_bit_cast(std::uint32_t, value);
     if (value != value) return static_cast<std::uint16_t>(whole >> 16 | 0x40);
     return static_cast<std::uint16_t>((whole + 0x7fff + (whole >> 16 & 1)) >> 16);
   }
+#if defined(__CUDA_ARCH__)
+  __device__ static std::uint16_t rounded_there(float value) {
+    std::uint16_t result;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result) : "f"(value));
+    return result;
+  }
+#endif
 };
 static_assert(sizeof(bfloat16) == 2);
 

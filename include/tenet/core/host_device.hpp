@@ -8,3 +8,10 @@
 #else
 #define TENET_HOST_DEVICE
 #endif
+
+/// In front of a loop whose number of rounds is constant, and whose arrays are to lie in registers of a GPU.
+#if defined(__CUDA_ARCH__)
+#define TENET_UNROLL _Pragma("unroll")
+#else
+#define TENET_UNROLL
+#endif

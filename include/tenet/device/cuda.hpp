@@ -18,8 +18,8 @@ namespace tenet {
 
 /// The kernels of a GPU, started by an executor: that of a GPU, or one that runs them on the host (to prove them).
 /// With `tensor_float32` libraries may round factors to TF32; with `fused` cuDNN compiles what is behind a convolution
-/// into its kernel.
-template <class Executor_, bool tensor_float32 = false, bool fused = false>
+/// into its kernel; with `measured` its kernels are chosen by the time that they take.
+template <class Executor_, bool tensor_float32 = false, bool fused = false, bool measured = false>
 struct CudaKernels {
   using Lane = float;
   using Executor = Executor_;
@@ -34,8 +34,10 @@ struct CudaKernels {
   static constexpr bool turns_images = true;
   static constexpr bool kernels_add_bias = true;
   static constexpr bool fuses_convolutions = fused;
-  using TensorFloat32 = CudaKernels<Executor, true, fused>;
-  using Fused = CudaKernels<Executor, tensor_float32, true>;
+  static constexpr bool measures_convolutions = measured;
+  using TensorFloat32 = CudaKernels<Executor, true, fused, measured>;
+  using Fused = CudaKernels<Executor, tensor_float32, true, measured>;
+  using Measured = CudaKernels<Executor, tensor_float32, fused, true>;
 };
 
 /// GPU number Index of this machine. Files that use it are compiled as CUDA C++ (nvcc, ".cu").

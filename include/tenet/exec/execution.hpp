@@ -18,8 +18,9 @@ namespace tenet {
 template <class Device, class Kernels = typename Device::Kernels>
 [[gnu::noinline]] auto make_executor(int threads = Device::threads(), int replica = 0) {
   using Executor = typename Kernels::Executor;
-  if constexpr (requires { Executor(Device::index, Kernels::uses_tensor_float32); })
-    return std::make_unique<Executor>(Device::index + replica, Kernels::uses_tensor_float32);
+  if constexpr (requires { Executor(Device::index, Kernels::uses_tensor_float32, Kernels::measures_convolutions); })
+    return std::make_unique<Executor>(Device::index + replica, Kernels::uses_tensor_float32,
+                                      Kernels::measures_convolutions);
   else if constexpr (HasOwnMemory<Executor>)
     return std::make_unique<Executor>(Device::index + replica);
   else if constexpr (std::is_constructible_v<Executor, int>)

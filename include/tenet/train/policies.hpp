@@ -29,6 +29,8 @@ concept PrecisionPolicy = requires { typename T::template KernelsOf<CpuKernels>;
 template <class T>
 concept ConvolutionPolicy = requires { typename T::template ConvolvingKernels<CpuKernels>; };
 template <class T>
+concept MeasurementPolicy = requires { typename T::template MeasuringKernels<CpuKernels>; };
+template <class T>
 concept MemoryPolicy = requires { T::memory_bound; };
 template <class T>
 concept StrategyPolicy = requires { T::replicas; };
@@ -51,6 +53,7 @@ enum class Axis {
   one_sample,
   precision,
   convolution,
+  measurement,
   memory,
   strategy,
   synchronisation,
@@ -67,6 +70,7 @@ inline constexpr Axis axis_of = is_tensor_type<T>          ? Axis::input
                                 : OneSamplePolicy<T>       ? Axis::one_sample
                                 : PrecisionPolicy<T>       ? Axis::precision
                                 : ConvolutionPolicy<T>     ? Axis::convolution
+                                : MeasurementPolicy<T>     ? Axis::measurement
                                 : MemoryPolicy<T>          ? Axis::memory
                                 : StrategyPolicy<T>        ? Axis::strategy
                                 : SynchronisationPolicy<T> ? Axis::synchronisation
@@ -107,10 +111,10 @@ struct FindTwice<First, Rest...> : std::conditional_t<(false || ... || (axis_of<
 
 }  // namespace detail
 
-/// What a list of tags says: `Input`, `Device`, `Update`, `OneSample`, `Precision`, `Convolution`, `Memory`,
-/// `Strategy`, `Synchronisation`, `Shards`, `Buckets`, `BatchNorm` and `Timeline`; every tag has to be one of them,
-/// none may be given twice. `Kernels` are the device's in that precision. `explanation` has the struct that explains
-/// what is wrong with the tags, or void.
+/// What a list of tags says: `Input`, `Device`, `Update`, `OneSample`, `Precision`, `Convolution`, `Measurement`,
+/// `Memory`, `Strategy`, `Synchronisation`, `Shards`, `Buckets`, `BatchNorm` and `Timeline`; every tag has to be one of
+/// them, none may be given twice. `Kernels` are the device's in that precision. `explanation` has the struct that
+/// explains what is wrong with the tags, or void.
 template <class... Tags>
 struct Policies {
   template <detail::Axis axis, class Otherwise>
@@ -125,14 +129,16 @@ struct Policies {
   using OneSample = On<detail::Axis::one_sample, std::conditional_t<records, OneSampleNever, OneSampleIfSmall>>;
   using Precision = On<detail::Axis::precision, Float32>;
   using Convolution = On<detail::Axis::convolution, WinogradConvolution>;
+  using Measurement = On<detail::Axis::measurement, NoMeasurement>;
   using Memory = On<detail::Axis::memory, MemoryUnbounded>;
   using Shards = On<detail::Axis::shards, WholeBatch>;
   using NamedStrategy = On<detail::Axis::strategy, Single>;
   using Strategy = typename detail::StrategyFor<NamedStrategy, Shards>::type;
   using Buckets = On<detail::Axis::buckets, BucketBytes<1 << 20>>;
   using BatchNorm = On<detail::Axis::batch_norm, BatchNormOfWorker>;
-  using Kernels = typename Timeline::template RecordedKernels<typename Precision::template KernelsOf<
-      typename Convolution::template ConvolvingKernels<typename Device::Kernels>>>;
+  using Kernels = typename Timeline::template RecordedKernels<
+      typename Precision::template KernelsOf<typename Convolution::template ConvolvingKernels<
+          typename Measurement::template MeasuringKernels<typename Device::Kernels>>>>;
   static constexpr bool has_own_memory = HasOwnMemory<typename Kernels::Executor>;
   /// Where none is named: devices with memories of their own do not read each other's gradients.
   using UsualSynchronisation =

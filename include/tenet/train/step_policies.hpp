@@ -47,6 +47,8 @@ template <class Kernels>
 using DirectOf = typename Kernels::Direct;
 template <class Kernels>
 using FusedOf = typename Kernels::Fused;
+template <class Kernels>
+using MeasuredOf = typename Kernels::Measured;
 }  // namespace detail
 
 /// Everything is kept as `float`, but a GPU may round the factors of products and convolutions to TF32, which has 10
@@ -74,6 +76,22 @@ struct DirectConvolution {
 struct FusedConvolution {
   template <class Kernels>
   using ConvolvingKernels = typename detail::OtherKernels<Kernels, detail::FusedOf>::type;
+};
+
+/// On a GPU each of cuDNN's convolutions is done by the quickest of its kernels: when a shape and batch are met first,
+/// up to 16 that give the same bits each time run on the numbers at hand, and the one that took the least time stays.
+/// Two processes may choose differently, and so differ in the last bits, which the library's own estimate, taken
+/// otherwise, rules out. With `FusedConvolution` up to 6, each of which is compiled. On other devices it changes
+/// nothing. (PyTorch's torch.backends.cudnn.benchmark.)
+struct CudnnBenchmark {
+  template <class Kernels>
+  using MeasuringKernels = typename detail::OtherKernels<Kernels, detail::MeasuredOf>::type;
+};
+
+/// Kernels are chosen by the library's estimate, which is the same in each process.
+struct NoMeasurement {
+  template <class Kernels>
+  using MeasuringKernels = Kernels;
 };
 
 /// The training step's plan takes at most so many bytes a sample for activations: where it would take more, values of

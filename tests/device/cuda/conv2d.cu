@@ -1,6 +1,9 @@
 #include "agreement.hpp"
+#include "tenet/cuda.hpp"
 #include "tenet/device/cuda/conv2d.hpp"
+#include "tenet/device/cuda_on_host.hpp"
 #include "tenet/device/reference/conv2d.hpp"
+#include "tenet/tenet.hpp"
 
 namespace {
 
@@ -40,6 +43,31 @@ void check_pass(const Numbers& a, const Numbers& b, long size, long channels, lo
   });
 }
 
+/// What a pass gives, in floats, and what it leaves behind that, where all tensors lie at `offset` floats behind a
+/// multiple of 16 bytes.
+template <class Executor>
+std::vector<float> result_of(Executor& executor, tenet::gpu::Conv2dPass pass, const tenet::Conv2dGeometry& g, int batch,
+                             int offset) {
+  using enum tenet::gpu::Conv2dPass;
+  Place<Executor> place(executor);
+  const long written = pass == result           ? batch * g.result_size()
+                       : pass == input_gradient ? batch * g.input_size()
+                                                : g.weight_size();
+  const auto keep = [&](std::vector<float> numbers) {
+    numbers.insert(numbers.begin(), static_cast<std::size_t>(offset), 0.0f);
+    return place.keep(std::move(numbers)) + offset;
+  };
+  const tenet::gpu::Conv2dOperands<float> at{keep(random_floats(batch * g.input_size(), 1)),
+                                             keep(random_floats(g.weight_size(), 2)),
+                                             keep(random_floats(batch * g.result_size(), 3))};
+  std::vector<float> results(static_cast<std::size_t>(written + 64), unwritten);
+  float* const to = const_cast<float*>(keep(results));
+  run_convolution(executor, pass, g, batch, at, to);
+  executor.copy_out(results.data(), to, static_cast<long>(results.size()) * 4);
+  executor.synchronize();
+  return results;
+}
+
 }  // namespace
 
 TEST_CASE("convolutions and their gradients agree with the reference", "[cuda][conv2d]") {
@@ -48,7 +76,9 @@ TEST_CASE("convolutions and their gradients agree with the reference", "[cuda][c
                                          {5, 8, 8, 33, 3, 3, 2, 1},
                                          {7, 10, 6, 4, 1, 1, 2, 0},
                                          {4, 5, 5, 2, 5, 5, 1, 0},
-                                         {2, 7, 9, 3, 3, 2, 3, 2}})
+                                         {2, 7, 9, 3, 3, 2, 3, 2},
+                                         {8, 6, 7, 16, 3, 3, 1, 1},
+                                         {16, 6, 6, 8, 1, 1, 2, 0}})
     for (const int batch : {1, 5}) {
       CAPTURE(g.channels, g.height, g.width, g.out_channels, g.kernel_height, g.stride, g.padding, batch);
       const long inputs = long{1} * g.height * g.width, taps = long{1} * g.kernel_height * g.kernel_width;
@@ -68,4 +98,45 @@ TEST_CASE("convolutions and their gradients agree with the reference", "[cuda][c
                    run_conv2d_weight_gradient(executor, order..., g, batch, x, dy, dw);
                  });
     }
+}
+
+TEST_CASE("a policy has a GPU's convolutions measured", "[cuda][conv2d]") {
+  using namespace tenet;
+  using Input = Image<3, 8, 8>;
+  using Measured = Policies<Input, Cuda<>, CudnnBenchmark, BFloat16>::Kernels;
+  using Fused = Policies<Input, Cuda<>, FusedConvolution, CudnnBenchmark, TensorFloat32>::Kernels;
+  static_assert(!Policies<Input, Cuda<>, TensorFloat32>::Kernels::measures_convolutions);
+  static_assert(Measured::measures_convolutions && !Measured::uses_tensor_float32 && !Measured::fuses_convolutions);
+  static_assert(Fused::measures_convolutions && Fused::uses_tensor_float32 && Fused::fuses_convolutions);
+  static_assert(Policies<Input, CudaOnHost<>, CudnnBenchmark>::Kernels::measures_convolutions);
+  static_assert(std::is_same_v<Policies<Input, CudnnBenchmark>::Kernels, CpuKernels>);
+  static_assert(std::is_same_v<Policies<Input, FusedConvolution, CudnnBenchmark>::Kernels, CpuKernels>);
+  CHECK(make_executor<CudaOnHost<>, Policies<Input, CudaOnHost<>, CudnnBenchmark>::Kernels>() != nullptr);
+  if (gpu::device_count() == 0) return;
+  const auto executor = make_executor<Cuda<>, Measured>();
+  CHECK(executor->measures_convolutions());
+  CHECK(executor->lane(1).measures_convolutions());
+  CHECK(!make_executor<Cuda<>>()->measures_convolutions());
+}
+
+TEST_CASE("convolutions that are measured, and those of numbers anywhere, give what others do", "[cuda][conv2d]") {
+  using enum tenet::gpu::Conv2dPass;
+  constexpr tenet::Conv2dGeometry wide{16, 9, 8, 24, 3, 3, 2, 1}, odd{3, 9, 7, 5, 3, 2, 1, 1};
+  tenet::gpu::SerialHost host;
+  const auto check = [&](auto& executor) {
+    for (const tenet::Conv2dGeometry& g : {wide, odd})
+      for (const auto pass : {result, input_gradient, weight_gradient})
+        for (const int offset : {0, 1, 2}) {
+          CAPTURE(g.channels, static_cast<int>(pass), offset);
+          std::vector<float> expected = result_of(host, pass, g, 4, 0);
+          expected.resize(expected.size() - 64);
+          check_results(expected, result_of(executor, pass, g, 4, offset), result_of(executor, pass, g, 4, offset),
+                        2e-5);
+        }
+  };
+  check(the<tenet::gpu::ParallelHost>());
+  if (tenet::gpu::device_count() == 0) return;
+  check(the<tenet::gpu::Stream>(0));
+  tenet::gpu::Stream measuring(0, false, true);
+  check(measuring);
 }

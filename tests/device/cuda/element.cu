@@ -87,7 +87,8 @@ void check_stores_at(long batch) {
   }
 }
 
-template <class Case, class Sum>
+/// Bit k of `narrow`: operand k lies there as bfloat16.
+template <class Case, class Sum, int narrow = 0>
 void check_sum_of(long batch) {
   constexpr Access sum = access_of(Case::To::info, Sum::info);
   constexpr Role role = sum.inner == 1 && sum.count > 1 ? Role::sum_rows : Role::sum;
@@ -95,8 +96,12 @@ void check_sum_of(long batch) {
   const long count = sum.count * (sum.batched ? batch : 1);
   CAPTURE(batch, numbers.total, sum.inner, count);
   check_agreement(count, 0, [&]<class Place>(Place& place, float* to) {
-    const ElementArguments arguments = arguments_at(place, numbers, batch, Case::block(sum.block()));
-    run_reduce(place.executor, role, Case::template range<KernelsAt<Place>, role>, arguments, sum.inner, count, to, {});
+    using Kernels = KernelsAt<Place>;
+    using Lane = typename Kernels::Lane;
+    const ElementArguments arguments = arguments_at(place, numbers, batch, Case::block(sum.block()), narrow);
+    constexpr ElementRange range = Kernels::template element_range<role, narrowed(Case::wiring(role), narrow, 0),
+                                                                   &multiply<Lane>, &add<Lane>, &subtract_twice<Lane>>;
+    run_reduce(place.executor, role, range, arguments, sum.inner, count, to, {});
   });
 }
 
@@ -109,14 +114,16 @@ constexpr Wiring turning = [] {
   return made;
 }();
 
-using Fours = Case<Batched<4, 2, 8>, Batched<4, 2, 8>, Fixed<4, 1, 1>, Fixed<8>>;  // read four at a time
+using Neighbours = Case<Batched<4, 2, 8>, Batched<4, 2, 8>, Fixed<4, 1, 1>, Fixed<8>>;  // read eight or four at a time
+using TwoRows = Case<Batched<3, 24>, Batched<3, 24>, Fixed<24>, Fixed<24>>;             // both found by one division
 
 }  // namespace
 
 TEST_CASE("regions on a GPU do what index arithmetic says", "[cuda][element]") {
   for (const long batch : {1L, 5L, 300L}) {
     check_stores_at<Mixed>(batch);
-    check_stores_at<Fours>(batch);
+    check_stores_at<Neighbours>(batch);
+    check_stores_at<TwoRows>(batch);
     check_stores_at<BySample>(batch);
     check_stores_at<Rows>(batch);
   }
@@ -133,10 +140,39 @@ TEST_CASE("sums on a GPU do what index arithmetic says", "[cuda][element]") {
     check_sum_of<Shared, Batched<5, 3, 1>>(batch);
     check_sum_of<Flat, Scalar>(batch);
     check_sum_of<Rows, Fixed<33>>(batch);
+    check_sum_of<Rows, Fixed<33>, 5>(batch);
+    check_sum_of<TwoRows, Fixed<24>>(batch);
+    check_sum_of<TwoRows, Fixed<24>, 7>(batch);
+    check_sum_of<Neighbours, Fixed<8>, 3>(batch);
   }
   check_sum_of<PerSample, Scalar>(100000);  // in several parts
   check_sum_of<Rows, Fixed<33>>(10000);
   check_sum_of<Mixed, Fixed<5, 1, 1>>(2000);
+}
+
+namespace {
+
+/// How often the kernel that stores a region is called.
+template <Wiring wiring>
+long calls_of_store(const ElementArguments& arguments) {
+  return gpu::detail::StoreNeighbours<gpu::detail::CodeOf<wiring>, &multiply<float>, &add<float>,
+                                      &subtract_twice<float>>(arguments)
+      .calls();
+}
+
+}  // namespace
+
+TEST_CASE("a region reads neighbours together, wherever numbers lie that are read one at a time", "[cuda][element]") {
+  constexpr Wiring wiring = Neighbours::wiring(Role::store);
+  alignas(16) float memory[32]{};
+  ElementArguments arguments = Numbers<Neighbours>(2).arguments(2, Neighbours::block());
+  for (auto& input : arguments.inputs) input.data = memory;
+  for (float*& output : arguments.outputs) output = memory;
+  CHECK(calls_of_store<wiring>(arguments) == arguments.total / 4);
+  arguments.inputs[1].data = memory + 1;  // one number for each image
+  CHECK(calls_of_store<wiring>(arguments) == arguments.total / 4);
+  arguments.inputs[2].data = memory + 1;  // a row
+  CHECK(calls_of_store<wiring>(arguments) == arguments.total);
 }
 
 TEST_CASE("the code of a wiring says all of it", "[cuda][element]") {

@@ -56,15 +56,16 @@ class Fibers {
     }
   }
 
+  /// The result for the ranks that have the same rest when they are divided by `lanes`.
   template <class Operation>
-  float reduce(int rank, float x, Operation operation) {
+  float reduce(int rank, float x, Operation operation, std::size_t lanes) {
     const auto i = static_cast<std::size_t>(rank);
     auto& numbers = numbers_[static_cast<std::size_t>(met_[i] % 2)];
     numbers[i] = x;
     ++met_[i];
     swapcontext(&contexts_[i], &caller_);
     if (rank == 0)  // the first to go on computes the results of all
-      for (std::size_t apart = size / 2; apart > 0; apart /= 2) {
+      for (std::size_t apart = size / 2; apart >= lanes; apart /= 2) {
         const auto before = numbers;
         for (std::size_t k = 0; k < size; ++k) numbers[k] = operation(before[k], before[k ^ apart]);
       }
@@ -100,14 +101,29 @@ struct FiberTeam {
   TENET_HOST_DEVICE float largest(float x) const {
     return reduce(x, [](float a, float b) { return a > b || a != a ? a : b; });
   }
+  template <int count>
+  TENET_HOST_DEVICE void sum_of_lanes(float* x, int lanes) const {
+    for (int k = 0; k < count; ++k) {
+      const float sum = reduce(
+          x[k], [](float a, float b) { return a + b; }, lanes);
+      x[k] = rank_ < lanes ? sum : __builtin_nanf("");  // nobody is to use it
+    }
+  }
+  TENET_HOST_DEVICE bool is_last([[maybe_unused]] unsigned* arrived, [[maybe_unused]] long teams) const {
+    float last = 0;
+#if !defined(__CUDA_ARCH__)
+    if (largest(0) == 0 && rank_ == 0) last = Alone::arrives_last(arrived, teams) ? 1.0f : 0.0f;
+#endif
+    return largest(last) != 0;
+  }
 
  private:
   template <class Operation>
-  TENET_HOST_DEVICE float reduce(float x, [[maybe_unused]] Operation operation) const {
+  TENET_HOST_DEVICE float reduce(float x, [[maybe_unused]] Operation operation, [[maybe_unused]] int lanes = 1) const {
 #if defined(__CUDA_ARCH__)
     return x;
 #else
-    return fibers_->reduce(rank_, x, operation);
+    return fibers_->reduce(rank_, x, operation, static_cast<std::size_t>(lanes));
 #endif
   }
 

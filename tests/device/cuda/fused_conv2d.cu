@@ -8,6 +8,7 @@
 #include "../../support/narrow_device.hpp"
 #include "../random_numbers.hpp"
 #include "tenet/cuda.hpp"
+#include "tenet/device/cuda/conv2d.hpp"
 #include "tenet/device/cuda/fused_conv2d.hpp"
 #include "tenet/device/cuda_on_host.hpp"
 #include "tenet/tenet.hpp"
@@ -54,11 +55,11 @@ void give_statistics(Model& model) {
   }
 }
 
-template <class Device, class Expected, class... Options>
+template <class Fused, class Device, class Expected, class... Options>
 void check_predictions(double tolerance) {
   Model<Unit, Input, Expected, Options...> expected(3);
-  Model<Unit, Input, Device, FusedConvolution, Options...> found(3);
-  CHECK(fused_operations<Device, FusedConvolution, Options...>() == std::vector<int>{3, 4, 0});
+  Model<Unit, Input, Device, Fused, Options...> found(3);
+  CHECK(fused_operations<Device, Fused, Options...>() == std::vector<int>{3, 4, 0});
   give_statistics(expected);
   give_statistics(found);
   const auto images = random_floats(5 * Input::size, 1);
@@ -109,15 +110,51 @@ PointwiseForm normalized(bool adds, bool narrow) {
   return form;
 }
 
+constexpr Conv2dGeometry same{64, 28, 28, 64, 3, 3, 1, 1}, halved{128, 14, 14, 256, 3, 3, 2, 1};
+
+/// Calls run(device) with this machine's GPU, or else an H200.
+template <class Run>
+void with_device(Run run) {
+  if (gpu::device_count() == 0) return run(gpu::device_properties(h200));
+  cudnnHandle_t handle = nullptr;
+  gpu::check(cudnnCreate(&handle), "starting cuDNN");
+  run(gpu::device_properties(handle));
+  cudnnDestroy(handle);
+}
+
+/// Whether plans give the same bits each time, need at most a stream's workspace, and, unless `rounds`, multiply whole
+/// floats.
+bool are_as_wanted(const std::vector<gpu::CudnnDescriptor>& plans, bool rounds) {
+  for (const gpu::CudnnDescriptor& plan : plans) {
+    gpu::CudnnDescriptor choice(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR), engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    cudnnBackendDescriptor_t to = choice.get();
+    if (plan.get(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, &to, 1) != 1) return false;
+    to = engine.get();
+    if (choice.get(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, &to, 1) != 1) return false;
+    std::int64_t bytes = -1;
+    plan.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, &bytes, 1);
+    if (bytes < 0 || bytes > gpu::Stream::workspace_bytes) return false;
+    cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
+    const long count =
+        engine.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+    for (long i = 0; i < count; ++i)
+      if (notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC ||
+          (!rounds && notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE))
+        return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 TEST_CASE("what is behind a convolution is done by its kernel, if a policy says so", "[cuda][conv2d]") {
   CHECK(fused_operations<CudaOnHost<>>() == std::vector<int>{0, 0, 0});
-  check_predictions<CudaOnHost<>, Reference>(1e-5);
-  check_predictions<CudaOnHost<>, narrow::Device, BFloat16>(2e-2);
+  check_predictions<FusedConvolution, CudaOnHost<>, Reference>(1e-5);
+  check_predictions<FusedConvolution, CudaOnHost<>, narrow::Device, BFloat16>(2e-2);
   if (gpu::device_count() == 0) return;
-  check_predictions<Cuda<0>, Reference>(1e-4);
-  check_predictions<Cuda<0>, narrow::Device, BFloat16>(2e-2);
+  check_predictions<FusedConvolution, Cuda<0>, Reference>(1e-4);
+  check_predictions<FusedConvolution, Cuda<0>, narrow::Device, BFloat16>(2e-2);
+  check_predictions<FusedConvolution, Cuda<0>, narrow::Device, BFloat16, CudnnBenchmark>(2e-2);
 }
 
 TEST_CASE("cuDNN compiles convolutions with batch norm, a sum and ReLU for Hopper", "[cuda][conv2d]") {
@@ -126,20 +163,46 @@ TEST_CASE("cuDNN compiles convolutions with batch norm, a sum and ReLU for Hoppe
     WARN("no library here stands for the driver: not run");
     return;
   }
-  cudnnHandle_t handle = nullptr;
-  if (on_gpu) gpu::check(cudnnCreate(&handle), "starting cuDNN");
-  {
-    const gpu::CudnnDescriptor device = on_gpu ? gpu::device_properties(handle) : gpu::device_properties(h200);
-    const cudnnStatus_t compiled = on_gpu ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER;
-    constexpr Conv2dGeometry same{64, 28, 28, 64, 3, 3, 1, 1}, half{128, 14, 14, 256, 3, 3, 2, 1};
-    gpu::CudnnDescriptor plan;
+  const cudnnStatus_t compiled = on_gpu ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER;
+  with_device([&](const gpu::CudnnDescriptor& device) {
     const auto check_compiled = [&](cudnnDataType_t number, const Conv2dGeometry& g, const PointwiseForm& form) {
-      const gpu::FusedGraph graph(number, g, 32, form);
-      CHECK(graph.compile(device, true, gpu::Stream::workspace_bytes, plan) == compiled);
+      std::vector<gpu::CudnnDescriptor> plans;
+      CHECK(gpu::fused_graph(number, g, 32, form).compile(device, true, 1, plans) == compiled);
+      CHECK(plans.size() == (on_gpu ? 1 : 0));
     };
     check_compiled(CUDNN_DATA_BFLOAT16, same, normalized(false, true));
-    check_compiled(CUDNN_DATA_BFLOAT16, half, normalized(true, true));
+    check_compiled(CUDNN_DATA_BFLOAT16, halved, normalized(true, true));
     check_compiled(CUDNN_DATA_FLOAT, same, normalized(true, false));
-  }
-  if (on_gpu) cudnnDestroy(handle);
+  });
+}
+
+TEST_CASE("cuDNN has a plan for each pass of a convolution on Hopper", "[cuda][conv2d]") {
+  constexpr Conv2dGeometry first{1, 28, 28, 64, 3, 3, 1, 1}, shortcut{128, 14, 14, 256, 1, 1, 2, 0},
+      odd{7, 10, 6, 5, 3, 2, 3, 2};
+  struct Case {
+    cudnnDataType_t number;
+    bool rounds;
+  };
+  with_device([&](const gpu::CudnnDescriptor& device) {
+    for (const Conv2dGeometry& g : {first, same, halved, shortcut, odd})
+      for (const Case& each : {Case{CUDNN_DATA_BFLOAT16, true}, {CUDNN_DATA_FLOAT, true}, {CUDNN_DATA_FLOAT, false}})
+        for (const auto pass :
+             {gpu::Conv2dPass::result, gpu::Conv2dPass::input_gradient, gpu::Conv2dPass::weight_gradient}) {
+          CAPTURE(g.channels, g.out_channels, each.number, each.rounds, static_cast<int>(pass));
+          const gpu::CudnnGraph graph = gpu::convolution_graph(each.number, pass, g, 32);
+          std::vector<gpu::CudnnDescriptor> plans;
+          CHECK(graph.compile(device, each.rounds, 1, plans) == CUDNN_STATUS_SUCCESS);
+          CHECK(plans.size() == 1);
+          CHECK(are_as_wanted(plans, each.rounds));
+        }
+    // To be measured, there are several of each estimate.
+    for (const auto pass :
+         {gpu::Conv2dPass::result, gpu::Conv2dPass::input_gradient, gpu::Conv2dPass::weight_gradient}) {
+      std::vector<gpu::CudnnDescriptor> plans;
+      CHECK(gpu::convolution_graph(CUDNN_DATA_BFLOAT16, pass, same, 256).compile(device, true, 8, plans) ==
+            CUDNN_STATUS_SUCCESS);
+      CHECK(plans.size() == 16);
+      CHECK(are_as_wanted(plans, true));
+    }
+  });
 }

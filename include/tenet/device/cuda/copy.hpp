@@ -1,8 +1,8 @@
 #pragma once
 
 #include <tenet/core/geometry.hpp>
-#include <tenet/device/cuda/element.hpp>
 #include <tenet/device/cuda/index.hpp>
+#include <tenet/device/cuda/parts.hpp>
 
 /// Copies between strided views, and sums over dimensions of one.
 namespace tenet::gpu {
@@ -83,38 +83,17 @@ struct StridedCopy {
   }
 };
 
-/// Part p of the sum of number c is row p·count + c.
-struct StridedSum {
+/// The terms of each number that is kept.
+struct StridedTerms {
+  static constexpr int numbers = 1;
   StridedLoop kept, summed;
-  long count, terms, parts;
   const float* from;
   float* to;
-  bool to_rows;  ///< write to to[row], for another sum
 
-  StridedSum(const StridedLoop& kept_dimensions, const StridedLoop& summed_dimensions, const float* source,
-             float* target)
-      : kept(kept_dimensions),
-        summed(summed_dimensions),
-        count(kept.size()),
-        terms(summed.size()),
-        parts(1),
-        from(source),
-        to(target),
-        to_rows(false) {}
-
-  /// For each row one team.
-  template <class Members>
-  TENET_HOST_DEVICE void operator()(const Members& team, long row) const {
-    const Divided at = divided(row, count);
-    const StridedLoop::Offsets number = kept.offsets(at.rest);
-    const long first = terms * at.quotient / parts, last = terms * (at.quotient + 1) / parts;
-    float sum = 0;
-    for (long j = first + team.rank(); j < last; j += Members::size) sum += from[number.from + summed.offsets(j).from];
-    sum = team.sum(sum);
-    if (team.rank() == 0) to[to_rows ? row : number.to] = sum;
+  TENET_HOST_DEVICE void of(long row, long number, float* term) const {
+    term[0] = from[kept.offsets(number).from + summed.offsets(row).from];
   }
-  /// For each row one thread: neighbours read neighbours where numbers lie side by side.
-  TENET_HOST_DEVICE void operator()(long row) const { (*this)(Alone{}, row); }
+  TENET_HOST_DEVICE void store(long number, const float* sum) const { to[kept.offsets(number).to] = sum[0]; }
 };
 
 }  // namespace detail
@@ -141,25 +120,12 @@ void run_strided_sum(Executor& executor, const StridedCopyGeometry& g, int batch
     (g.to_strides[d] == 0 ? summed : kept)
         .add(detail::strided_extent(g, batch, d), g.from_strides[d], g.to_strides[d], g.from_strides[d]);
   if (g.rank == 0 && g.batched) summed.add(batch, 0, 0, 0);
-  detail::StridedSum sum(kept.loop(), summed.loop(), from + g.from_offset, to + g.to_offset);
+  const detail::StridedTerms terms{kept.loop(), summed.loop(), from + g.from_offset, to + g.to_offset};
   const bool is_empty = g.size(batch) == 0;
-  if (is_empty || sum.count < to_size) executor.zero(to, 4 * to_size);
+  if (is_empty || terms.kept.size() < to_size) executor.zero(to, 4 * to_size);
   if (is_empty) return;
-  // One thread for each number if they lie side by side, or if there are few terms.
-  const bool side_by_side = sum.kept.rank > 0 && sum.kept.from[sum.kept.rank - 1] <= 1;
-  const Role role = side_by_side || sum.terms < 32 ? Role::sum_rows : Role::sum;
-  sum.parts = parts_of_sum(role, sum.count, sum.terms);
-  if (sum.parts > 1) sum.to = static_cast<float*>(executor.workspace()), sum.to_rows = true;
-  if (role == Role::sum_rows)
-    for_each(executor, sum.parts * sum.count, sum);
-  else
-    for_each_row(executor, sum.parts * sum.count, sum.terms / sum.parts, sum);
-  if (sum.parts == 1) return;
-  detail::StridedLoop numbers = sum.kept, parts;  // of a matrix [parts, count]
-  long stride = 1;
-  for (int d = numbers.rank - 1; d >= 0; --d) numbers.from[d] = stride, stride *= numbers.extents[d].by;
-  parts.add(sum.parts, sum.count, 0);
-  for_each_sum(executor, sum.count, sum.parts, detail::StridedSum(numbers, parts, sum.to, to + g.to_offset));
+  const bool side_by_side = terms.kept.rank > 0 && terms.kept.from[terms.kept.rank - 1] <= 1;
+  run_sums(executor, terms, terms.summed.size(), terms.kept.size(), side_by_side);
 }
 
 }  // namespace tenet::gpu

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <tenet/device/cuda/index.hpp>
+#include <tenet/device/cuda/neighbours.hpp>
 #include <tenet/device/cuda/parts.hpp>
 #include <tenet/device/cuda/team.hpp>
 #include <tenet/device/element.hpp>
@@ -11,12 +12,6 @@
 namespace tenet::gpu {
 
 namespace detail {
-
-/// Four numbers that are read or written at once.
-template <class Number>
-struct alignas(4 * sizeof(Number)) Four {
-  Number at[4];
-};
 
 /// A wiring as integers. nvcc repeats the template arguments of every kernel in code that it makes for the host, and
 /// writes objects of classes in a way that no compiler reads.
@@ -137,140 +132,188 @@ struct Region {
   }
 };
 
-/// Four neighbours of a region at a time.
+/// Some neighbours of a region at a time: as many as 16 bytes of the narrowest operand hold.
 template <class Code, auto... functions>
-struct Fours : Region<Code, functions...> {
+struct Neighbourhood : Region<Code, functions...> {
   using Base = Region<Code, functions...>;
-  bool in_fours;  ///< each input's four are neighbours at an aligned address, or one number
+  static constexpr int width = Code::decoded().narrow_inputs != 0 || Code::decoded().narrow_outputs != 0 ? 8 : 4;
 
-  explicit Fours(const ElementArguments& given)
-      : Base(given), in_fours(given.block % 4 == 0 && given.total % 4 == 0 && Code::decoded().turned_inputs == 0) {
-    unrolled<Base::inputs>([&](auto k) { check<Base::input_is_narrow(k)>(given.inputs[k].data); });
+  bool together;    ///< each input's neighbours lie side by side at an aligned address, or are one number
+  Divisor row;      ///< the numbers of the rows that inputs repeat
+  unsigned is_row;  ///< bit k: input k is such a row
+
+  explicit Neighbourhood(const ElementArguments& given)
+      : Base(given),
+        together(given.block % width == 0 && given.total % width == 0 && Code::decoded().turned_inputs == 0),
+        is_row(0) {
+    unrolled<Base::inputs>([&](auto k) {
+      const ElementArguments::Input& from = given.inputs[k];
+      const bool one_at_a_time = Code::decoded().uniform[k] && from.count != 0;  // wherever it lies
+      if (!one_at_a_time) check<Base::input_is_narrow(k)>(from.data);
+      if (from.inner != 1 || from.count <= 1 || Base::input_is_turned(k)) return;
+      if (row.by == 0) row = Divisor(from.count);
+      if (row.by == from.count) is_row |= 1u << k;
+    });
   }
   template <bool narrow>
   void check(const float* data) {
-    constexpr std::uintptr_t bytes = narrow ? sizeof(Four<bfloat16>) : sizeof(Four<float>);
-    in_fours = in_fours && reinterpret_cast<std::uintptr_t>(data) % bytes == 0;
+    together = together && is_aligned<std::conditional_t<narrow, bfloat16, float>, width>(data);
   }
 
+  /// Which element of input k element i reads, where column is i % row: one division serves all rows.
+  template <int k>
+  TENET_HOST_DEVICE long place(long i, long column) const {
+    return (is_row >> k & 1) != 0 ? column : Base::template index<k>(i);
+  }
   /// What the elements `first` to first + `count` - 1 read of input k.
   template <int k>
-  TENET_HOST_DEVICE void load(long first, int count, float* four) const {
+  TENET_HOST_DEVICE void load(long first, long column, int count, float* numbers) const {
     using Number = std::conditional_t<Base::input_is_narrow(k), bfloat16, float>;
-    if (!in_fours) {
-      for (int j = 0; j < 4; ++j)
-        four[j] = j < count ? Base::template read<k>(Base::template index<k>(first + j)) : 0.0f;
+    if (!together) {
+      TENET_UNROLL
+      for (int j = 0; j < width; ++j)
+        numbers[j] = j < count ? Base::template read<k>(place<k>(first + j, column + j)) : 0.0f;
       return;
     }
     const typename Base::Input& input = this->input[k];
-    const long at = Base::template index<k>(first);
+    const long at = place<k>(first, column);
     if (Code::decoded().uniform[k] && input.count.by != 0) {
       const float number = Base::template read<k>(at);
-      for (int j = 0; j < 4; ++j) four[j] = number;
+      TENET_UNROLL
+      for (int j = 0; j < width; ++j) numbers[j] = number;
     } else {
-      const auto numbers = *reinterpret_cast<const Four<Number>*>(reinterpret_cast<const Number*>(input.data) + at);
-      for (int j = 0; j < 4; ++j) four[j] = static_cast<float>(numbers.at[j]);
+      load_neighbours<width>(reinterpret_cast<const Number*>(input.data) + at, numbers);
     }
   }
-  /// The outputs' values of these elements.
-  TENET_HOST_DEVICE void compute(long first, int count, float (*computed)[4]) const {
+  /// The outputs' values of these elements, which are of one row.
+  TENET_HOST_DEVICE void compute(long first, long column, int count, float (*computed)[width]) const {
     constexpr int inputs = Base::inputs > 0 ? Base::inputs : 1;
-    float given[inputs][4];
-    unrolled<Base::inputs>([&](auto k) { load<k>(first, count, given[k]); });
-    unrolled<4>([&](auto j) {
+    float given[inputs][width];
+    unrolled<Base::inputs>([&](auto k) { load<k>(first, column, count, given[k]); });
+    TENET_UNROLL
+    for (int j = 0; j < width; ++j) {
       float lane[inputs], values[Base::operations + 1];
       unrolled<Base::inputs>([&](auto k) { lane[k] = given[k][j]; });
       Base::evaluate(lane, values);
       unrolled<Base::outputs>([&](auto k) { computed[k][j] = Base::template output<k>(lane, values); });
-    });
+    }
   }
 };
 
-/// Stores the elements 4i to 4i + 3.
+/// Stores a region's elements: `width` neighbours, or one if they are not together.
 template <class Code, auto... functions>
-struct StoreFour : Fours<Code, functions...> {
-  using Base = Fours<Code, functions...>;
-  using Base::in_fours;  ///< and so are the results
+struct StoreNeighbours : Neighbourhood<Code, functions...> {
+  using Base = Neighbourhood<Code, functions...>;
+  using Base::together;  ///< and so are the results
+  using Base::width;
   float* outputs[Base::outputs];
   long total;
 
-  explicit StoreFour(const ElementArguments& given) : Base(given), total(given.total) {
+  explicit StoreNeighbours(const ElementArguments& given) : Base(given), total(given.total) {
     unrolled<Base::outputs>([&](auto k) {
       outputs[k] = given.outputs[k];
       Base::template check<Base::output_is_narrow(k)>(outputs[k]);
     });
   }
+  /// How often it is called.
+  long calls() const { return together ? total / width : total; }
 
   template <int k>
-  TENET_HOST_DEVICE void store(long first, int count, const float* four) const {
+  TENET_HOST_DEVICE void store(long first, const float* numbers) const {
     using Number = std::conditional_t<Base::output_is_narrow(k), bfloat16, float>;
     Number* const to = reinterpret_cast<Number*>(outputs[k]) + first;
-    Four<Number> numbers;
-    for (int j = 0; j < 4; ++j) numbers.at[j] = static_cast<Number>(four[j]);
-    if (in_fours)
-      *reinterpret_cast<Four<Number>*>(to) = numbers;
-    else
-      for (int j = 0; j < count; ++j) to[j] = numbers.at[j];
+    if (!together) {
+      to[0] = static_cast<Number>(numbers[0]);
+      return;
+    }
+    store_neighbours<width>(to, numbers);
   }
 
   TENET_HOST_DEVICE void operator()(long i) const {
-    const long first = 4 * i, rest = total - first;
-    const int count = rest < 4 ? static_cast<int>(rest) : 4;
-    float computed[Base::outputs][4];
-    Base::compute(first, count, computed);
-    unrolled<Base::outputs>([&](auto k) { store<k>(first, count, computed[k]); });
+    const long first = together ? width * i : i;
+    const long column = this->is_row != 0 ? divided(first, this->row).rest : 0;
+    float computed[Base::outputs][width];
+    Base::compute(first, column, 1, computed);
+    unrolled<Base::outputs>([&](auto k) { store<k>(first, computed[k]); });
   }
 };
 
-/// result[c] = the sum over elements i with (i / inner) % count = c, in `parts`: part p of number c is at to[p·count +
-/// c]. For each part of each number one team.
+/// Stores a region without operations that reads matrices the other way round: element q·inner + r of a matrix is
+/// element r·rows + q of the input's. Neighbouring threads write neighbours, as memory takes whole sectors only; what
+/// they read apart, others read soon. Where there are fewer q than r, a thread takes all q of one r, which lie side by
+/// side.
+template <class Code>
+struct StoreTurned : Region<Code> {
+  using Base = Region<Code>;
+  using Number = std::conditional_t<Base::output_is_narrow(0), bfloat16, float>;
+  long rows, inner, total;
+  bool takes_all_rows;
+  Number* output;
+
+  explicit StoreTurned(const ElementArguments& given)
+      : Base(given),
+        rows(this->input[0].rows),
+        inner(given.inputs[0].inner),
+        total(given.total),
+        takes_all_rows(rows < inner),
+        output(reinterpret_cast<Number*>(given.outputs[0])) {}
+  long calls() const { return takes_all_rows ? total / rows : total; }
+
+  TENET_HOST_DEVICE void operator()(long i) const {
+    if (!takes_all_rows) {
+      output[i] = static_cast<Number>(Base::template read<0>(Base::template index<0>(i)));
+      return;
+    }
+    const Divided at = divided(i, this->input[0].inner);
+    const long first = at.quotient * rows * inner;
+    for (long q = 0; q < rows; ++q)
+      output[first + q * inner + at.rest] = static_cast<Number>(Base::template read<0>(first + at.rest * rows + q));
+  }
+};
+
+/// The terms of sums over elements i with (i / inner) % count = c, for each c: a row is one of the ranges and an
+/// element within.
 template <class Region>
-struct PartOfSums {
+struct TermsOfNumbers {
+  static constexpr int numbers = 1;
   Region region;
-  Divisor inner, count;
-  long outer, parts;
-  float* to;
+  Divisor inner;
+  long count;
+  float* result;
 
-  template <class Members>
-  TENET_HOST_DEVICE void operator()(const Members& team, long row) const {
-    const auto [part, number] = divided(row, count);
-    const long length = outer * inner.by;
-    const long first = length * part / parts, last = length * (part + 1) / parts;
-    float sum = 0;
-    for (long j = first + team.rank(); j < last; j += Members::size) {
-      const Divided at = divided(j, inner);
-      sum += region.summand((at.quotient * count.by + number) * inner.by + at.rest);
-    }
-    sum = team.sum(sum);
-    if (team.rank() == 0) to[row] = sum;
+  TENET_HOST_DEVICE void of(long row, long number, float* to) const {
+    const Divided at = divided(row, inner);
+    to[0] = region.summand((at.quotient * count + number) * inner.by + at.rest);
   }
+  TENET_HOST_DEVICE void store(long number, const float* sum) const { result[number] = sum[0]; }
 };
 
-/// The same where `inner` is 1. For each part of four numbers one thread: neighbours read neighbours.
-template <class Fours>
-struct PartOfRowSums {
-  static_assert(Fours::outputs == 1);
-  Fours fours;
-  Divisor fours_of_row;
-  long count, outer, parts;
-  float* to;
+/// The same where `inner` is 1: neighbouring numbers have neighbouring terms.
+template <class Neighbourhood>
+struct TermsOfColumns {
+  static_assert(Neighbourhood::outputs == 1);
+  static constexpr int numbers = Neighbourhood::width;
+  Neighbourhood region;
+  long count;
+  float* result;
 
-  PartOfRowSums(const ElementArguments& arguments, long numbers, long rows, long parts_of_rows, float* sums)
-      : fours(arguments), fours_of_row((numbers + 3) / 4), count(numbers), outer(rows), parts(parts_of_rows), to(sums) {
-    fours.in_fours = fours.in_fours && count % 4 == 0;
+  TermsOfColumns(const ElementArguments& arguments, long columns, float* sums)
+      : region(arguments), count(columns), result(sums) {
+    region.together = region.together && count % numbers == 0;
+    if (region.row.by != count) region.is_row = 0;  // a row's columns are those of the sums
   }
+  long lanes() const { return (count + numbers - 1) / numbers; }
 
-  TENET_HOST_DEVICE void operator()(long i) const {
-    const auto [part, four] = divided(i, fours_of_row);
-    const long first = outer * part / parts, last = outer * (part + 1) / parts, rest = count - 4 * four;
-    const int numbers = rest < 4 ? static_cast<int>(rest) : 4;
-    float sum[4] = {};
-    for (long row = first; row < last; ++row) {
-      float terms[1][4];
-      fours.compute(row * count + 4 * four, numbers, terms);
-      for (int j = 0; j < 4; ++j) sum[j] += terms[0][j];
-    }
-    for (int j = 0; j < numbers; ++j) to[part * count + 4 * four + j] = sum[j];
+  TENET_HOST_DEVICE void of(long row, long lane, float* to) const {
+    const long column = numbers * lane, rest = count - column;
+    float computed[1][numbers];
+    region.compute(row * count + column, column, rest < numbers ? static_cast<int>(rest) : numbers, computed);
+    TENET_UNROLL
+    for (int k = 0; k < numbers; ++k) to[k] = computed[0][k];
+  }
+  TENET_HOST_DEVICE void store(long lane, const float* sums) const {
+    for (int k = 0; k < numbers; ++k)
+      if (numbers * lane + k < count) result[numbers * lane + k] = sums[k];
   }
 };
 
@@ -282,24 +325,24 @@ template <class Executor, Role role, Wiring wiring, auto... functions>
 void element_range(const ElementArguments& arguments, long first, long last, long stride, long repeat,
                    float* accumulator) {
   Executor& executor = *static_cast<Executor*>(arguments.executor);
-  if constexpr (role == Role::store) {
-    for_each(executor, (arguments.total + 3) / 4, detail::StoreFour<detail::CodeOf<wiring>, functions...>(arguments));
+  using Code = detail::CodeOf<wiring>;
+  const long inner = last - first, count = stride / (inner > 0 ? inner : 1);
+  if constexpr (role == Role::store && wiring.operations == 0 && wiring.inputs == 1 && wiring.outputs == 1 &&
+                wiring.turned_inputs == 1) {
+    const detail::StoreTurned<Code> work(arguments);
+    for_each(executor, work.calls(), work);
+  } else if constexpr (role == Role::store) {
+    const detail::StoreNeighbours<Code, functions...> work(arguments);
+    for_each(executor, work.calls(), work);
+  } else if constexpr (role == Role::sum_rows) {
+    const detail::TermsOfColumns<detail::Neighbourhood<Code, functions...>> terms(arguments, count, accumulator);
+    run_sums(executor, terms, repeat, terms.lanes(), true);
   } else {
-    using Code = detail::CodeOf<wiring>;
-    using detail::Divisor;
-    const long inner = last - first, count = stride / inner, length = repeat * inner;
-    const long works = role == Role::sum_rows ? (count + 3) / 4 : count;  // of each part
-    const long parts = parts_of_sum(role, works, length);
-    float* const to = parts == 1 ? accumulator : static_cast<float*>(executor.workspace());
-    if constexpr (role == Role::sum_rows) {
-      using Fours = detail::Fours<Code, functions...>;
-      for_each(executor, parts * works, detail::PartOfRowSums<Fours>(arguments, count, repeat, parts, to));
-    } else {
-      using Region = detail::Region<Code, functions...>;
-      for_each_row(executor, parts * works, length / parts,
-                   detail::PartOfSums<Region>{Region(arguments), Divisor(inner), Divisor(count), repeat, parts, to});
-    }
-    if (parts > 1) add_up_parts(executor, to, count, parts, accumulator);
+    using Region = detail::Region<Code, functions...>;
+    const long rows = repeat * inner;
+    const bool side_by_side = rows < 32 || wiring.turned_inputs != 0;  // a number's terms, or those of neighbours
+    run_sums(executor, detail::TermsOfNumbers<Region>{Region(arguments), detail::Divisor(inner), count, accumulator},
+             rows, count, side_by_side);
   }
 }
 

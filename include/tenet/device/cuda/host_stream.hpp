@@ -73,6 +73,7 @@ class HostStream {
  public:
   static constexpr bool has_own_memory = true;
   static constexpr long workspace_bytes = 64l << 20;
+  static constexpr long counter_count = 1024;
 
   HostStream() = default;
   explicit HostStream(int) {}
@@ -80,8 +81,12 @@ class HostStream {
   System system() const { return {}; }
   HostStream(const HostStream&) = delete;
   HostStream& operator=(const HostStream&) = delete;
-  ~HostStream() { free(workspace_); }
+  ~HostStream() {
+    free(workspace_);
+    free(counters_);
+  }
   void* workspace() { return workspace_; }
+  unsigned* counters() { return static_cast<unsigned*>(counters_); }
 
   static void* allocate(long bytes, const char*) { return FarMemory::allocate(bytes); }
   static void free(void* memory) { FarMemory::free(memory); }
@@ -134,6 +139,7 @@ class HostStream {
  private:
   Recording* recording_ = nullptr;
   void* workspace_ = FarMemory::allocate(workspace_bytes);
+  void* counters_ = FarMemory::allocate(counter_count * static_cast<long>(sizeof(unsigned)));  // zeros
 };
 
 /// One thread, and several by OpenMP.

@@ -19,8 +19,18 @@ __global__ void __launch_bounds__(threads_of_block) each(const Work work, const 
   for (long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) work(i);
 }
 
+/// How many blocks of a kernel each processor is to have room for at least, which bounds a thread's registers.
+template <class Work>
+constexpr int blocks_of_processor() {
+  if constexpr (requires { Work::blocks_of_processor; })
+    return Work::blocks_of_processor;
+  else
+    return 1;
+}
+
 template <class Members, class Work>
-__global__ void __launch_bounds__(threads_of_block) each_row(const Work work, const long rows) {
+__global__ void __launch_bounds__(threads_of_block, blocks_of_processor<Work>())
+    each_row(const Work work, const long rows) {
   constexpr int teams = threads_of_block / Members::size;
   const long row = static_cast<long>(blockIdx.x) * teams + threadIdx.x / Members::size;
   if (row < rows) work(Members{}, row);

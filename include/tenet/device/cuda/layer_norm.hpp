@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tenet/device/cuda/element.hpp>
-#include <tenet/device/cuda/index.hpp>
+#include <tenet/device/cuda/parts.hpp>
 #include <tenet/device/cuda/team.hpp>
 #include <tenet/device/epilogue.hpp>
 
@@ -81,26 +80,25 @@ struct MomentsOfRows {
   }
 };
 
-/// Part p of both sums of column c: at to[p·2·columns + c] that for the weight, behind all columns' that for the bias.
-struct PartOfParameters {
-  long rows, columns, parts;
+/// Both sums of a column: that for the weight, and that for the bias, which is behind those of all columns.
+struct ParameterTerms {
+  static constexpr int numbers = 2;
+  long columns;
   const float *x, *upstream;
   const RowMoments* moments;
-  float* to;
+  float* gradients;
+  bool adds;
 
-  /// Neighbours read neighbours of a row.
-  TENET_HOST_DEVICE void operator()(long i) const {
-    const Divided at = divided(i, columns);
-    const long part = at.quotient, column = at.rest;
-    const long first = rows * part / parts, last = rows * (part + 1) / parts;
-    float of_weight = 0, of_bias = 0;
-    for (long r = first; r < last; ++r) {
-      const float dy = upstream[r * columns + column];
-      of_weight += dy * moments[r].normalized(x[r * columns + column]);
-      of_bias += dy;
+  TENET_HOST_DEVICE void of(long row, long column, float* to) const {
+    const float dy = upstream[row * columns + column];
+    to[0] = dy * moments[row].normalized(x[row * columns + column]);
+    to[1] = dy;
+  }
+  TENET_HOST_DEVICE void store(long column, const float* sums) const {
+    for (int k = 0; k < numbers; ++k) {
+      float& to = gradients[k * columns + column];
+      to = adds ? to + sums[k] : sums[k];
     }
-    to[part * 2 * columns + column] = of_weight;
-    to[part * 2 * columns + columns + column] = of_bias;
   }
 };
 
@@ -123,22 +121,17 @@ void run_layer_norm_gradient(Executor& executor, long rows, int columns, float e
 }
 
 /// gradients[0, c] = sum over r of upstream[r, c] * n[r, c], gradients[1, c] = sum over r of upstream[r, c]: those of
-/// weight and bias. The workspace holds the moments of so many rows, and behind them the parts of sums: more rows are
-/// taken in turns.
+/// weight and bias. The workspace holds the moments of so many rows: more are taken in turns.
 template <class Executor>
 void run_layer_norm_parameters(Executor& executor, long rows, int columns, float epsilon, const float* x,
                                const float* upstream, float* gradients) {
   constexpr long most_rows = 1 << 17;
   auto* const moments = static_cast<detail::RowMoments*>(executor.workspace());
-  const long numbers = 2l * columns;
   for (long first = 0; first < rows || first == 0; first += most_rows) {
     const long count = std::min(rows - first, most_rows);
     const float *const from = x + first * columns, *const dy = upstream + first * columns;
-    const long parts = parts_of_sum(Role::sum_rows, columns, count);
-    float* const to = parts == 1 && first == 0 ? gradients : reinterpret_cast<float*>(moments + most_rows);
     for_each_row(executor, count, columns, detail::MomentsOfRows{columns, epsilon, from, moments});
-    for_each(executor, parts * columns, detail::PartOfParameters{count, columns, parts, from, dy, moments, to});
-    if (to != gradients) add_up_parts(executor, to, numbers, parts, gradients, first != 0);
+    run_sums(executor, detail::ParameterTerms{columns, from, dy, moments, gradients, first != 0}, count, columns, true);
   }
 }
 

@@ -1,48 +1,123 @@
 #pragma once
 
 #include <algorithm>
+#include <tenet/device/cuda/index.hpp>
 #include <tenet/device/cuda/team.hpp>
-#include <tenet/ops/region.hpp>
 
-/// Long sums on a GPU, in two steps: each number's terms are added up in parts, at once, and then the parts.
+/// Long sums on a GPU, each in one kernel: terms are added up in parts, by teams that run at once, and the team that
+/// ends last adds up the parts.
 namespace tenet::gpu {
 
-/// How many parts a sum of `length` terms is computed in, beside those of other numbers, `count` in all: enough threads
-/// for a large GPU, but parts that are worth starting. The same on every device, so that the order of the sum is.
-constexpr long parts_of_sum(Role role, long count, long length) {
-  constexpr long threads = 1 << 17;  // what a GPU of 132 processors can hold is twice as many
-  const long wanted = role == Role::sum_rows ? threads / count : threads / 128 / count;
-  const long most = role == Role::sum_rows ? length / 32 : length / 2048;
-  return std::clamp(wanted, 1l, std::max(most, 1l));
-}
+namespace detail {
 
-/// Calls `work` for each of `count` numbers that are sums of so many terms, as the work of an element or of a row: by a
-/// thread each, or by a team where one thread would wait for too many terms.
-template <class Executor, class Work>
-void for_each_sum(Executor& executor, long count, long terms, const Work& work) {
-  if (terms < 32)
-    for_each(executor, count, work);
-  else
-    for_each_row(executor, count, terms, work);
+/// Sums over the rows of a matrix. A lane is some neighbouring columns that one thread takes, `Terms::numbers` sums;
+/// `terms.of(row, lane, to)` says what it adds up, and `terms.store(lane, sums)` takes what comes out.
+///
+/// Threads of a team have `lanes_of_team` neighbouring lanes, and if it has more threads these share the rows. Four
+/// rows are under way at once: what a thread waits for is memory.
+template <class Terms>
+struct Sums {
+  static constexpr int numbers = Terms::numbers, at_once = 4;
+  static constexpr int blocks_of_processor = 3;  ///< of a GPU: enough threads that wait for memory
+
+  Terms terms;
+  long rows, lanes;
+  int lanes_of_team;  ///< a power of two
+  long parts, rows_of_part;
+  Divisor tiles;  ///< of lanes_of_team lanes each
+  float* sums_of_parts;
+  unsigned* arrived;  ///< by tile
+
+  template <class Members>
+  TENET_HOST_DEVICE void operator()(const Members& team, long block) const {
+    const auto [part, tile] = divided(block, tiles);
+    add_up(
+        team, tile, part * rows_of_part, part + 1 < parts ? (part + 1) * rows_of_part : rows,
+        [&](long row, long lane, float* to) { terms.of(row, lane, to); },
+        [&](long lane, const float* sums) {
+          if (parts == 1) return terms.store(lane, sums);
+          for (int k = 0; k < numbers; ++k) sums_of_parts[(part * numbers + k) * lanes + lane] = sums[k];
+        });
+    if (parts == 1 || !team.is_last(arrived + tile, parts)) return;
+    add_up(
+        team, tile, 0, parts,
+        [&](long row, long lane, float* to) {
+          for (int k = 0; k < numbers; ++k) to[k] = sums_of_parts[(row * numbers + k) * lanes + lane];
+        },
+        [&](long lane, const float* sums) { terms.store(lane, sums); });
+  }
+
+ private:
+  /// The sums of a tile over the rows [first, last).
+  template <class Members, class Of, class Store>
+  TENET_HOST_DEVICE void add_up(const Members& team, long tile, long first, long last, const Of& of,
+                                const Store& store) const {
+    const int width = lanes_of_team < Members::size ? lanes_of_team : Members::size, apart = Members::size / width;
+    for (int begin = 0; begin < lanes_of_team; begin += width) {
+      const long lane = tile * lanes_of_team + begin + team.rank() % width;
+      float sums[numbers] = {};
+      if (lane < lanes)
+        for (long row = first + team.rank() / width; row < last; row += at_once * apart) {
+          float terms_of_rows[at_once][numbers];
+          TENET_UNROLL
+          for (int j = 0; j < at_once; ++j) {
+            const long ahead = row + j * apart;
+            of(ahead < last ? ahead : last - 1, lane, terms_of_rows[j]);
+          }
+          TENET_UNROLL
+          for (int j = 0; j < at_once; ++j) TENET_UNROLL
+          for (int k = 0; k < numbers; ++k)
+            if (row + j * apart < last) sums[k] += terms_of_rows[j][k];
+        }
+      team.template sum_of_lanes<numbers>(sums, width);
+      if (team.rank() < width && lane < lanes) store(lane, sums);
+    }
+  }
+};
+
+}  // namespace detail
+
+/// Starts sums over `rows` rows of so many lanes, see `detail::Sums`. Lanes that lie side by side in memory are read by
+/// neighbouring threads, as many as take 128 bytes of a row; else these read neighbouring rows. How many parts there
+/// are depends on the shape only, and so does the order of the sums. The parts' sums take the last 4 MiB of the
+/// workspace.
+template <class Executor, class Terms>
+void run_sums(Executor& executor, const Terms& terms, long rows, long lanes, bool side_by_side) {
+  // Three teams of 256 threads for each of a large GPU's processors, which all run at once; the last of them is to find
+  // few parts, as it works alone.
+  constexpr long threads = 256, most_teams = 3 * 132, most_bytes = 4 << 20;
+  constexpr int most_lanes = Terms::numbers >= 4 ? 8 : 32;
+  static_assert(most_teams * most_lanes * Terms::numbers * static_cast<long>(sizeof(float)) <= most_bytes);
+  int lanes_of_team = 1;
+  while (side_by_side && lanes_of_team < std::min<long>(lanes, most_lanes)) lanes_of_team *= 2;
+  const long tiles = (lanes + lanes_of_team - 1) / lanes_of_team;
+  const long rows_of_team = 2 * detail::Sums<Terms>::at_once * threads / lanes_of_team;  // worth a team of its own
+  const long wanted = std::clamp(rows / rows_of_team, 1l, std::max(most_teams / std::max(tiles, 1l), 1l));
+  const long rows_of_part = std::max((rows + wanted - 1) / wanted, 1l);
+  const long parts = std::max((rows + rows_of_part - 1) / rows_of_part, 1l);
+  char* const memory = static_cast<char*>(executor.workspace()) + (Executor::workspace_bytes - most_bytes);
+  // A block's threads for a team, or a warp's where a thread has all rows of its lane, or one lane has few.
+  const bool by_warp = lanes_of_team == 32 ? rows <= 32 : lanes_of_team == 1 && rows / parts <= 1024;
+  const long length = by_warp ? 32 : threads * threads;
+  for_each_row(executor, parts * tiles, length,
+               detail::Sums<Terms>{terms, rows, lanes, lanes_of_team, parts, rows_of_part, detail::Divisor(tiles),
+                                   reinterpret_cast<float*>(memory), executor.counters()});
 }
 
 namespace detail {
 
-/// result[c] = the sum of all parts of number c, or so much more; part p of it is at from[p·count + c].
-struct SumOfParts {
+/// Number c of part p is at from[p·count + c].
+struct NumberOfParts {
+  static constexpr int numbers = 1;
   const float* from;
-  long count, parts;
+  long count;
   bool adds;
   float* result;
 
-  template <class Members>
-  TENET_HOST_DEVICE void operator()(const Members& team, long number) const {
-    float sum = 0;
-    for (long part = team.rank(); part < parts; part += Members::size) sum += from[part * count + number];
-    sum = team.sum(sum);
-    if (team.rank() == 0) result[number] = adds ? result[number] + sum : sum;
+  TENET_HOST_DEVICE void of(long part, long number, float* to) const { to[0] = from[part * count + number]; }
+  TENET_HOST_DEVICE void store(long number, const float* sum) const {
+    result[number] = adds ? result[number] + sum[0] : sum[0];
   }
-  TENET_HOST_DEVICE void operator()(long number) const { (*this)(Alone{}, number); }
 };
 
 }  // namespace detail
@@ -50,7 +125,7 @@ struct SumOfParts {
 /// result[c] (+)= the sum over p < parts of from[p·count + c].
 template <class Executor>
 void add_up_parts(Executor& executor, const float* from, long count, long parts, float* result, bool adds = false) {
-  for_each_sum(executor, count, parts, detail::SumOfParts{from, count, parts, adds, result});
+  run_sums(executor, detail::NumberOfParts{from, count, adds, result}, parts, count, true);
 }
 
 }  // namespace tenet::gpu

@@ -2,7 +2,8 @@
 
 #include <cstdint>
 #include <tenet/core/random.hpp>
-#include <tenet/device/cuda/element.hpp>
+#include <tenet/device/cuda/neighbours.hpp>
+#include <tenet/device/cuda/team.hpp>
 
 namespace tenet::gpu {
 
@@ -20,12 +21,12 @@ struct DropoutMask {
   TENET_HOST_DEVICE void operator()(long i) const {
     const std::array<std::uint32_t, 4> words = philox(static_cast<std::uint64_t>(i), seed_of(seed), salt);
     const float probability = *drop, kept = 1.0f / (1.0f - probability);
-    Four<float> four;
-    for (int j = 0; j < 4; ++j) four.at[j] = unit_float(words[static_cast<std::size_t>(j)]) < probability ? 0.0f : kept;
+    float four[4];
+    for (int j = 0; j < 4; ++j) four[j] = unit_float(words[static_cast<std::size_t>(j)]) < probability ? 0.0f : kept;
     if (in_fours && 4 * i + 4 <= count)
-      *reinterpret_cast<Four<float>*>(mask + 4 * i) = four;
+      store_neighbours<4>(mask + 4 * i, four);
     else
-      for (int j = 0; j < 4 && 4 * i + j < count; ++j) mask[4 * i + j] = four.at[j];
+      for (int j = 0; j < 4 && 4 * i + j < count; ++j) mask[4 * i + j] = four[j];
   }
 };
 
@@ -38,7 +39,7 @@ struct DropoutMask {
 template <class Executor>
 void run_dropout_mask(Executor& executor, long count, const float* drop, const std::int32_t* seed, std::uint32_t salt,
                       float* mask) {
-  const bool in_fours = reinterpret_cast<std::uintptr_t>(mask) % sizeof(detail::Four<float>) == 0;
+  const bool in_fours = detail::is_aligned<float, 4>(mask);
   for_each(executor, (count + 3) / 4, detail::DropoutMask{count, drop, seed, salt, mask, in_fours});
 }
 

@@ -44,8 +44,10 @@ class Stream {
   static constexpr bool has_own_memory = true;
   using Recording = gpu::Recording;
 
-  /// With `tensor_float32` libraries may round the factors of products to TF32.
-  explicit Stream(int device, bool tensor_float32 = false) : device_(device), tensor_float32_(tensor_float32) {
+  /// With `tensor_float32` libraries may round the factors of products to TF32; with `measures_convolutions` cuDNN's
+  /// kernels are chosen by the time that they take.
+  explicit Stream(int device, bool tensor_float32 = false, bool measures_convolutions = false)
+      : device_(device), tensor_float32_(tensor_float32), measures_convolutions_(measures_convolutions) {
     const int count = device_count();
     if (device >= count)
       fail("Cuda<" + std::to_string(device) + ">", "no such device", "one of " + std::to_string(count) + " GPUs",
@@ -62,6 +64,7 @@ class Stream {
     lanes_.clear();
     libraries_.clear();
     cudaFree(workspace_);
+    cudaFree(counters_);
     cudaStreamDestroy(stream_);
   }
 
@@ -78,6 +81,7 @@ class Stream {
   }
   int processors() const { return processors_; }
   bool tensor_float32() const { return tensor_float32_; }
+  bool measures_convolutions() const { return measures_convolutions_; }
 
   /// Room for what a kernel needs meanwhile: one kernel at a time, as they run one after the other. It is taken when it
   /// is asked for first, which is before anything is recorded.
@@ -85,6 +89,16 @@ class Stream {
   void* workspace() {
     if (workspace_ == nullptr) workspace_ = allocate(workspace_bytes, "the workspace of kernels");
     return workspace_;
+  }
+  /// Zeros, which each kernel leaves as it found them: for teams that want to know which of them is the last.
+  static constexpr long counter_count = 1024;
+  unsigned* counters() {
+    if (counters_ == nullptr) {
+      constexpr long bytes = counter_count * static_cast<long>(sizeof(unsigned));
+      counters_ = allocate(bytes, "counters of kernels");
+      zero(counters_, bytes);
+    }
+    return static_cast<unsigned*>(counters_);
   }
 
   void* allocate(long bytes, const char* purpose) const {
@@ -118,7 +132,7 @@ class Stream {
   Stream& lane(int i) {
     if (i == 0) return *this;
     while (lanes_.size() < static_cast<std::size_t>(i))
-      lanes_.push_back(std::make_unique<Stream>(device_, tensor_float32_));
+      lanes_.push_back(std::make_unique<Stream>(device_, tensor_float32_, measures_convolutions_));
     return *lanes_[static_cast<std::size_t>(i - 1)];
   }
   using Mark = gpu::Mark;
@@ -194,9 +208,9 @@ class Stream {
   }
 
   int device_, processors_ = 0;
-  bool tensor_float32_, runs_one_by_one_ = asked_for("TENET_CUDA_ONE_BY_ONE");
+  bool tensor_float32_, measures_convolutions_, runs_one_by_one_ = asked_for("TENET_CUDA_ONE_BY_ONE");
   cudaStream_t stream_ = nullptr;
-  void* workspace_ = nullptr;
+  void *workspace_ = nullptr, *counters_ = nullptr;
   std::map<const void*, AnyObject> libraries_;
   std::vector<std::unique_ptr<Stream>> lanes_;
 };

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <tenet/core/host_device.hpp>
+
+/// Numbers that lie side by side in memory, read or written at once: at most 16 bytes by one instruction.
+namespace tenet::gpu::detail {
+
+template <class Number, int count>
+struct alignas(count * sizeof(Number) < 16 ? count * sizeof(Number) : 16) Neighbours {
+  Number at[count];
+};
+
+/// Whether memory from there on can be read and written so.
+template <class Number, int count>
+bool is_aligned(const void* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % alignof(Neighbours<Number, count>) == 0;
+}
+
+template <int count, class Number>
+TENET_HOST_DEVICE void load_neighbours(const Number* from, float* to) {
+  const auto numbers = *reinterpret_cast<const Neighbours<Number, count>*>(from);
+  TENET_UNROLL
+  for (int k = 0; k < count; ++k) to[k] = static_cast<float>(numbers.at[k]);
+}
+
+template <int count, class Number>
+TENET_HOST_DEVICE void store_neighbours(Number* to, const float* from) {
+  Neighbours<Number, count> numbers;
+  TENET_UNROLL
+  for (int k = 0; k < count; ++k) numbers.at[k] = Number(from[k]);
+  *reinterpret_cast<Neighbours<Number, count>*>(to) = numbers;
+}
+
+}  // namespace tenet::gpu::detail
