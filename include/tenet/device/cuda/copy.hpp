@@ -2,7 +2,7 @@
 
 #include <tenet/core/geometry.hpp>
 #include <tenet/device/cuda/index.hpp>
-#include <tenet/device/cuda/parts.hpp>
+#include <tenet/device/cuda/sums.hpp>
 
 /// Copies between strided views, and sums over dimensions of one.
 namespace tenet::gpu {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <tenet/device/cuda/index.hpp>
 #include <tenet/device/cuda/neighbours.hpp>
-#include <tenet/device/cuda/parts.hpp>
+#include <tenet/device/cuda/sums.hpp>
 #include <tenet/device/cuda/team.hpp>
 #include <tenet/device/element.hpp>
 

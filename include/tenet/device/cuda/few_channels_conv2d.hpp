@@ -7,7 +7,7 @@
 #include <tenet/device/cuda/cudnn_graph.hpp>
 #include <tenet/device/cuda/index.hpp>
 #include <tenet/device/cuda/neighbours.hpp>
-#include <tenet/device/cuda/parts.hpp>
+#include <tenet/device/cuda/sums.hpp>
 #include <type_traits>
 
 /// Convolutions of few channels, with channels last: kernels of our own, as the library's are for tensor cores, which

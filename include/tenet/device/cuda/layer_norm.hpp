@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tenet/device/cuda/parts.hpp>
+#include <tenet/device/cuda/sums.hpp>
 #include <tenet/device/cuda/team.hpp>
 #include <tenet/device/epilogue.hpp>
 

@@ -1,31 +1,7 @@
 #include "agreement.hpp"
-#include "tenet/device/cuda/parts.hpp"
+#include "tenet/device/cuda/sums.hpp"
 
 using namespace tenet;
-
-TEST_CASE("parts of sums are added up, to what is there or not", "[cuda][parts]") {
-  for (const long count : {1L, 7L, 300L})
-    for (const long parts : {1L, 2L, 31L, 32L, 33L, 1000L, 2048L}) {
-      CAPTURE(count, parts);
-      std::vector<float> numbers(static_cast<std::size_t>(count * parts));
-      for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i * 7 % 19) - 9;
-      check_agreement(2 * count, 0, [&]<class Place>(Place& place, float* to) {
-        const float* const from = place.in(numbers);
-        if constexpr (Place::is_reference) {
-          for (long c = 0; c < count; ++c) {
-            float sum = 0;
-            for (long part = 0; part < parts; ++part) sum += from[part * count + c];
-            to[c] = sum;
-            to[count + c] = 2 * sum;
-          }
-        } else {
-          gpu::add_up_parts(place.executor, from, count, parts, to);
-          gpu::add_up_parts(place.executor, from, count, parts, to + count);
-          gpu::add_up_parts(place.executor, from, count, parts, to + count, true);
-        }
-      });
-    }
-}
 
 namespace {
 
@@ -48,7 +24,7 @@ struct PairsOfColumns {
 
 }  // namespace
 
-TEST_CASE("sums over rows see each row once, in one part and in many, time and again", "[cuda][parts]") {
+TEST_CASE("sums over rows see each row once, in one part and in many, time and again", "[cuda][sums]") {
   struct Shape {
     long rows, lanes;
   };

@@ -104,28 +104,4 @@ void run_sums(Executor& executor, const Terms& terms, long rows, long lanes, boo
                                    reinterpret_cast<float*>(memory), executor.counters()});
 }
 
-namespace detail {
-
-/// Number c of part p is at from[p·count + c].
-struct NumberOfParts {
-  static constexpr int numbers = 1;
-  const float* from;
-  long count;
-  bool adds;
-  float* result;
-
-  TENET_HOST_DEVICE void of(long part, long number, float* to) const { to[0] = from[part * count + number]; }
-  TENET_HOST_DEVICE void store(long number, const float* sum) const {
-    result[number] = adds ? result[number] + sum[0] : sum[0];
-  }
-};
-
-}  // namespace detail
-
-/// result[c] (+)= the sum over p < parts of from[p·count + c].
-template <class Executor>
-void add_up_parts(Executor& executor, const float* from, long count, long parts, float* result, bool adds = false) {
-  run_sums(executor, detail::NumberOfParts{from, count, adds, result}, parts, count, true);
-}
-
 }  // namespace tenet::gpu
