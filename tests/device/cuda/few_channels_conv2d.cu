@@ -27,6 +27,17 @@ void run_reference(tenet::reference::Serial& serial, Pass pass, const Conv2dGeom
     run_conv2d_weight_gradient(serial, g, batch, a, b, to);
 }
 
+template <class Executor, class Number>
+void run_few_channels_of(Executor& executor, Pass pass, const Conv2dGeometry& g, int batch,
+                         const tenet::gpu::Conv2dOperands<Number>& at, Number* to) {
+  if (pass == Pass::result)
+    tenet::gpu::run_few_channels<Pass::result>(executor, g, batch, at, to);
+  else if (pass == Pass::input_gradient)
+    tenet::gpu::run_few_channels<Pass::input_gradient>(executor, g, batch, at, to);
+  else
+    tenet::gpu::run_few_channels<Pass::weight_gradient>(executor, g, batch, at, to);
+}
+
 template <class Number>
 tenet::gpu::Conv2dOperands<Number> operands(Pass pass, const Number* a, const Number* b) {
   if (pass == Pass::result) return {a, b, nullptr};
@@ -57,7 +68,7 @@ void check_pass(Pass pass, const Conv2dGeometry& g, int batch, const Operand& a,
       result = channels_last(result, channels, positions);
       std::copy(result.begin(), result.end(), to);
     } else {
-      run_few_channels(place.executor, pass, g, batch, operands(pass, x + shift, y), to);
+      run_few_channels_of(place.executor, pass, g, batch, operands(pass, x + shift, y), to);
     }
   };
   check_agreement(size, 5e-5, [&](auto& place, float* to) {
@@ -112,13 +123,16 @@ TEST_CASE("convolutions of no samples have no result, and gradients of zero", "[
   std::vector<float> result(static_cast<std::size_t>(stem.weight_size()), unwritten);
   auto* const to = const_cast<float*>(place.in(result));
   for (const Pass pass : {Pass::result, Pass::input_gradient, Pass::weight_gradient})
-    run_few_channels(host, pass, stem, 0, tenet::gpu::Conv2dOperands<float>{to, to, to}, to);
+    run_few_channels_of(host, pass, stem, 0, tenet::gpu::Conv2dOperands<float>{to, to, to}, to);
   host.copy_out(result.data(), to, 4 * stem.weight_size());
   CHECK(result == std::vector<float>(result.size(), 0.0f));
 }
 
 TEST_CASE("kernels for few channels serve where tensor cores would be no use", "[cuda][conv2d]") {
   using tenet::gpu::few_channels;
+  static_assert(tenet::gpu::may_have_few_channels<Pass::result, Conv2dGeometry>);
+  static_assert(tenet::gpu::may_have_few_channels<Pass::result, tenet::Known<stem>>);
+  static_assert(!tenet::gpu::may_have_few_channels<Pass::input_gradient, tenet::Known<stem>>);
   for (const Pass pass : {Pass::result, Pass::input_gradient, Pass::weight_gradient}) {
     CHECK(few_channels(lenet_first, pass));
     CHECK(few_channels(lenet_second, pass));

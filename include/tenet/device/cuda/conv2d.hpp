@@ -152,14 +152,14 @@ bool run_fused_convolution(Executor& executor, const Conv2dGeometry& g, int batc
   return true;
 }
 
-/// A pass by the kernels that serve for it.
-template <class Executor, class Number>
-void run_conv2d_pass(Executor& executor, Conv2dPass pass, const Conv2dGeometry& g, int batch,
-                     const Conv2dOperands<Number>& at, Number* to) {
-  if (few_channels(g, pass))
-    run_few_channels(executor, pass, g, batch, at, to);
-  else
-    run_convolution(executor, pass, g, batch, at, to);
+/// A pass by the kernels that serve for it. What a program does not need is not compiled.
+template <Conv2dPass pass, class Executor, class Geometry, class Number>
+void run_conv2d_pass(Executor& executor, const Geometry& geometry, int batch, const Conv2dOperands<Number>& at,
+                     Number* to) {
+  const Conv2dGeometry g = geometry;
+  if constexpr (may_have_few_channels<pass, Geometry>)
+    if (few_channels(g, pass)) return run_few_channels<pass>(executor, g, batch, at, to);
+  run_convolution(executor, pass, g, batch, at, to);
 }
 
 template <class Executor>
@@ -178,33 +178,35 @@ constexpr long scratch_conv2d_weight_gradient(const Executor*, const Conv2dGeome
 /// result[n, o, i, j] = sum over c, u, v of weight[o, c, u, v] * input[n, c, i * stride + u - padding, j * stride + v -
 /// padding], all of them with their channels last. Number: float, or bfloat16, which tensor cores multiply; the sum is
 /// a float, and rounded once.
-template <class Executor, class Number>
-void run_conv2d(Executor& executor, ChannelsLast, const Conv2dGeometry& g, int batch, const Number* input,
+template <class Executor, class Geometry, class Number>
+void run_conv2d(Executor& executor, ChannelsLast, const Geometry& geometry, int batch, const Number* input,
                 const Number* weight, Number* result, Epilogue epilogue = {}) {
+  const Conv2dGeometry g = geometry;
   const RegionEpilogue* const region = RegionEpilogue::of(epilogue);
   if (region != nullptr && region->form != nullptr && *region->form &&
       run_fused_convolution(executor, g, batch, input, weight, *region))
     return;
-  run_conv2d_pass(executor, Conv2dPass::result, g, batch, Conv2dOperands<Number>{input, weight, nullptr}, result);
+  run_conv2d_pass<Conv2dPass::result>(executor, geometry, batch, Conv2dOperands<Number>{input, weight, nullptr},
+                                      result);
   epilogue(0, batch * g.result_size());
 }
 
 /// The gradient of `run_conv2d` by its input.
-template <class Executor, class Number>
-void run_conv2d_input_gradient(Executor& executor, ChannelsLast, const Conv2dGeometry& g, int batch,
+template <class Executor, class Geometry, class Number>
+void run_conv2d_input_gradient(Executor& executor, ChannelsLast, const Geometry& geometry, int batch,
                                const Number* gradient_of_result, const Number* weight, Number* input_gradient,
                                Epilogue epilogue = {}) {
-  run_conv2d_pass(executor, Conv2dPass::input_gradient, g, batch,
-                  Conv2dOperands<Number>{nullptr, weight, gradient_of_result}, input_gradient);
-  epilogue(0, batch * g.input_size());
+  run_conv2d_pass<Conv2dPass::input_gradient>(
+      executor, geometry, batch, Conv2dOperands<Number>{nullptr, weight, gradient_of_result}, input_gradient);
+  epilogue(0, batch * Conv2dGeometry(geometry).input_size());
 }
 
 /// The gradient of `run_conv2d` by its weight, summed over the batch.
-template <class Executor, class Number>
-void run_conv2d_weight_gradient(Executor& executor, ChannelsLast, const Conv2dGeometry& g, int batch,
+template <class Executor, class Geometry, class Number>
+void run_conv2d_weight_gradient(Executor& executor, ChannelsLast, const Geometry& geometry, int batch,
                                 const Number* input, const Number* gradient_of_result, Number* weight_gradient) {
-  run_conv2d_pass(executor, Conv2dPass::weight_gradient, g, batch,
-                  Conv2dOperands<Number>{input, nullptr, gradient_of_result}, weight_gradient);
+  run_conv2d_pass<Conv2dPass::weight_gradient>(
+      executor, geometry, batch, Conv2dOperands<Number>{input, nullptr, gradient_of_result}, weight_gradient);
 }
 
 }  // namespace tenet::gpu

@@ -37,6 +37,12 @@ constexpr bool few_channels(const Conv2dGeometry& g, Conv2dPass pass) {
   return g.weight_size() <= 1 << 16 && (products <= 32 || positions * numbers * products <= 1 << 20);
 }
 
+/// Whether a program may need them: where the geometry is `Known`, it is known whether it does.
+template <Conv2dPass pass, class Geometry>
+inline constexpr bool may_have_few_channels = true;
+template <Conv2dPass pass, auto geometry>
+inline constexpr bool may_have_few_channels<pass, Known<geometry>> = few_channels(geometry, pass);
+
 namespace detail {
 
 /// Whether each row of `length` numbers from there on can be read `count` at once.
@@ -389,24 +395,24 @@ struct TermsOfWeights {
 /// One pass of a convolution with its channels last, in kernels of which each number is a float sum in an order that
 /// depends on the shapes only, rounded once. A thread has many numbers, for which it reads each operand once, where
 /// there are many threads; else few.
-template <class Executor, class Number>
-void run_few_channels(Executor& executor, Conv2dPass pass, const Conv2dGeometry& g, int batch,
-                      const Conv2dOperands<Number>& at, Number* to) {
+template <Conv2dPass pass, class Executor, class Number>
+void run_few_channels(Executor& executor, const Conv2dGeometry& g, int batch, const Conv2dOperands<Number>& at,
+                      Number* to) {
   using namespace detail;
-  const auto run = [&](const auto& work) { for_each(executor, work.tiles.threads(), work); };
-  const auto run_parts = [&](const auto& work) {
+  [[maybe_unused]] const auto run = [&](const auto& work) { for_each(executor, work.tiles.threads(), work); };
+  [[maybe_unused]] const auto run_parts = [&](const auto& work) {
     for_each(executor, work.parts * work.threads_of_part(), work);
     run_sums(executor, TermsOfWeights<Number>{work.to, g.weight_size(), work.floats_of_part, to}, work.parts,
              work.floats_of_part / 4, true);
   };
-  if (pass == Conv2dPass::result) {
+  if constexpr (pass == Conv2dPass::result) {
     if (rows_are_aligned<2>(at.input, g.channels) && rows_are_aligned<2>(at.weight, g.channels))
       run(FewChannelsResult<Number, 2, 1, 4>(g, batch, at, to));
     else if (g.out_channels <= 16)
       run(FewChannelsResult<Number, 1, 1, 8>(g, batch, at, to));
     else
       run(FewChannelsResult<Number, 1, 4, 8>(g, batch, at, to));
-  } else if (pass == Conv2dPass::input_gradient) {
+  } else if constexpr (pass == Conv2dPass::input_gradient) {
     if (rows_are_aligned<4>(at.result, g.out_channels) && rows_are_aligned<2>(at.weight, g.channels))
       run(FewChannelsInputGradient<Number, true, 2>(g, batch, at, to));
     else
