@@ -55,11 +55,11 @@ void give_statistics(Model& model) {
   }
 }
 
-template <class Fused, class Device, class Expected, class... Options>
+template <class Device, class Expected, class... Options>
 void check_predictions(double tolerance) {
   Model<Unit, Input, Expected, Options...> expected(3);
-  Model<Unit, Input, Device, Fused, Options...> found(3);
-  CHECK(fused_operations<Device, Fused, Options...>() == std::vector<int>{3, 4, 0});
+  Model<Unit, Input, Device, FusedConvolution, Options...> found(3);
+  CHECK(fused_operations<Device, FusedConvolution, Options...>() == std::vector<int>{3, 4, 0});
   give_statistics(expected);
   give_statistics(found);
   const auto images = random_floats(5 * Input::size, 1);
@@ -149,12 +149,12 @@ bool are_as_wanted(const std::vector<gpu::CudnnDescriptor>& plans, bool rounds) 
 
 TEST_CASE("what is behind a convolution is done by its kernel, if a policy says so", "[cuda][conv2d]") {
   CHECK(fused_operations<CudaOnHost<>>() == std::vector<int>{0, 0, 0});
-  check_predictions<FusedConvolution, CudaOnHost<>, Reference>(1e-5);
-  check_predictions<FusedConvolution, CudaOnHost<>, narrow::Device, BFloat16>(2e-2);
+  check_predictions<CudaOnHost<>, Reference>(1e-5);
+  check_predictions<CudaOnHost<>, narrow::Device, BFloat16>(2e-2);
   if (gpu::device_count() == 0) return;
-  check_predictions<FusedConvolution, Cuda<0>, Reference>(1e-4);
-  check_predictions<FusedConvolution, Cuda<0>, narrow::Device, BFloat16>(2e-2);
-  check_predictions<FusedConvolution, Cuda<0>, narrow::Device, BFloat16, CudnnBenchmark>(2e-2);
+  check_predictions<Cuda<0>, Reference>(1e-4);
+  check_predictions<Cuda<0>, narrow::Device, BFloat16>(2e-2);
+  check_predictions<Cuda<0>, narrow::Device, BFloat16, CudnnBenchmark>(2e-2);
 }
 
 TEST_CASE("cuDNN compiles convolutions with batch norm, a sum and ReLU for Hopper", "[cuda][conv2d]") {

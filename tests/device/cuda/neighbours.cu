@@ -13,6 +13,9 @@ TEST_CASE("neighbours are stored and loaded where they are aligned", "[cuda][nei
   CHECK(tenet::gpu::detail::is_aligned<tenet::bfloat16, 8>(memory));
   CHECK(!tenet::gpu::detail::is_aligned<tenet::bfloat16, 8>(memory + 4));
   CHECK(tenet::gpu::detail::is_aligned<tenet::bfloat16, 4>(memory + 4));
+  CHECK(tenet::gpu::detail::rows_are_aligned<4>(memory + 4, 12));
+  CHECK(!tenet::gpu::detail::rows_are_aligned<4>(memory + 4, 6));  // the second row is not
+  CHECK(!tenet::gpu::detail::rows_are_aligned<4>(memory + 2, 12));
   const float given[]{1, -2, 3, 0.5f};
   tenet::gpu::detail::store_neighbours<4>(memory + 4, given);
   float loaded[4]{};

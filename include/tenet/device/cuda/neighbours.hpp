@@ -17,6 +17,12 @@ bool is_aligned(const void* data) {
   return reinterpret_cast<std::uintptr_t>(data) % alignof(Neighbours<Number, count>) == 0;
 }
 
+/// Whether each row of `length` numbers from there on can be read `count` at once.
+template <int count, class Number>
+bool rows_are_aligned(const Number* from, long length) {
+  return length % count == 0 && is_aligned<Number, count>(from);
+}
+
 template <int count, class Number>
 TENET_HOST_DEVICE void load_neighbours(const Number* from, float* to) {
   const auto numbers = *reinterpret_cast<const Neighbours<Number, count>*>(from);
