@@ -1,7 +1,7 @@
 #include "agreement.hpp"
 #include "tenet/device/cuda/sums.hpp"
 
-using namespace tenet;
+namespace gpu = tenet::gpu;
 
 namespace {
 
