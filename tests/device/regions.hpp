@@ -36,7 +36,8 @@ struct Case {
   using To = To_;
   static constexpr Access accesses[]{access_of(To::info, X::info), access_of(To::info, Y::info),
                                      access_of(To::info, Z::info)};
-  static_assert(accesses[0].regular && accesses[1].regular && accesses[2].regular);
+  static constexpr bool is_readable(const Access& access) { return access.regular || access.repeats > 1; }
+  static_assert(is_readable(accesses[0]) && is_readable(accesses[1]) && is_readable(accesses[2]));
   static constexpr long sizes[]{X::size, Y::size, Z::size};
   static constexpr bool batched[]{X::batched, Y::batched, Z::batched};
 
@@ -52,7 +53,10 @@ struct Case {
     const signed char stored[]{1, 2, -2};
     for (int k = 0; k < made.outputs; ++k)
       made.output[k] = role == Role::store ? stored[k] : static_cast<signed char>(2);
-    for (int k = 0; k < 3; ++k) made.uniform[k] = accesses[k].uniform();
+    for (int k = 0; k < 3; ++k) {
+      made.uniform[k] = accesses[k].uniform();
+      made.repeated_inputs = static_cast<unsigned short>(made.repeated_inputs | (accesses[k].repeats > 1) << k);
+    }
     return made;
   }
   template <class Kernels, Role role>
@@ -81,7 +85,9 @@ struct Numbers {
       float read[3];
       for (int k = 0; k < 3; ++k) {
         const Access& access = Case::accesses[k];
-        const long at = access.full ? i : i / access.inner % static_cast<long>(operands[k].size());
+        const long at = access.full          ? i
+                        : access.repeats > 1 ? i / Case::To::size * access.count + i % access.count
+                                             : i / access.inner % static_cast<long>(operands[k].size());
         read[k] = operands[k][static_cast<std::size_t>(at)];
       }
       b.push_back(read[0] * read[1] + read[2]);
@@ -246,6 +252,62 @@ void check_sum(typename Kernels::Executor& executor, long batch) {
              epilogue);
   check_written(seen.result, expected, 0, count);
   CHECK(seen.values == expected);
+}
+
+/// The wiring of a region that stores some of its three results, and adds up the columns of the last `summed` ones for a
+/// sum of type Sum; `moments`: it stores nothing, and takes those of c.
+template <class Case, class Sum, int summed, bool moments = false>
+constexpr Wiring joint_wiring() {
+  Wiring made = Case::wiring(Role::store);
+  made.summed = summed;
+  made.moments = moments;
+  if (moments) made.outputs = 2, made.output[0] = made.output[1] = 2;
+  for (int k = 0; k < 3; ++k) {
+    const Access& access = Case::accesses[k];
+    const bool is_row = !access.full && !access.batched && access.inner == 1 && access.count == Sum::size;
+    made.rows = static_cast<unsigned short>(made.rows | is_row << k);
+  }
+  return made;
+}
+
+/// Stores and sums of one region, for devices that have such loops.
+template <class Kernels, class Case, class Sum, int summed>
+void check_store_and_sum(typename Kernels::Executor& executor, long batch) {
+  using Lane = typename Kernels::Lane;
+  constexpr auto range = []<Wiring wiring>() {
+    return Kernels::template element_range<Role::store_and_sum, wiring, &multiply<Lane>, &add<Lane>,
+                                           &subtract_twice<Lane>>;
+  };
+  const Numbers<Case> numbers(batch);
+  const long n = numbers.total, columns = Sum::size;
+  CAPTURE(batch, n, columns, summed);
+  const auto column_sums = [&](auto term) {
+    std::vector<float> sums(static_cast<std::size_t>(columns));
+    for (long i = 0; i < n; ++i) sums[static_cast<std::size_t>(i % columns)] += term(i);
+    return sums;
+  };
+  const std::vector<float>* const values[]{&numbers.b, &numbers.c, &numbers.y};
+  ElementArguments arguments = numbers.arguments(batch, Case::block(columns));
+  Target results[]{Target(n), Target(n), Target(n)};
+  for (int k = 0; k < 3; ++k) arguments.outputs[k] = results[k].data();
+  run_store_and_sum(executor, range.template operator()<joint_wiring<Case, Sum, summed>()>(), arguments, columns);
+  for (int k = 0; k < 3 - summed; ++k) check_written(results[k], *values[k], 0, n);
+  for (int k = 3 - summed; k < 3; ++k)
+    check_written(results[k], column_sums([&](long i) { return (*values[k])[static_cast<std::size_t>(i)]; }), 0,
+                  columns);
+
+  Target sum(columns), squares(columns);
+  arguments.outputs[0] = sum.data(), arguments.outputs[1] = squares.data();
+  run_store_and_sum(executor, range.template operator()<joint_wiring<Case, Sum, 2, true>()>(), arguments, columns);
+  const std::vector<float> sums = column_sums([&](long i) { return numbers.c[static_cast<std::size_t>(i)]; });
+  check_written(sum, sums, 0, columns);
+  const std::vector<float> deviations = column_sums([&](long i) {
+    const float mean = sums[static_cast<std::size_t>(i % columns)] / static_cast<float>(n / columns);
+    const float deviation = numbers.c[static_cast<std::size_t>(i)] - mean;
+    return deviation * deviation;
+  });
+  for (long c = 0; c < columns; ++c)
+    CHECK(squares.data()[c] == Approx(deviations[static_cast<std::size_t>(c)]).epsilon(1e-4).margin(1e-3));
 }
 
 using Whole = Batched<5, 3, 7>;  // no extent is a multiple of a vector

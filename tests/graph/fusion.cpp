@@ -123,11 +123,11 @@ void check_regions() {
       previous = fusion.member[m];
       ++members;
     }
-    CHECK(members <= max_region_operations);
+    CHECK(members <= max_fused_operations);
   }
   for (const auto& program : Program::lowered.programs) {
     CHECK(program.wiring.inputs <= max_region_inputs);
-    CHECK(program.wiring.outputs <= max_region_outputs);
+    CHECK(program.wiring.outputs <= max_fused_outputs);
   }
 }
 

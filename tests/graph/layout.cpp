@@ -51,16 +51,16 @@ constexpr int read_across() {
   return result;
 }
 // A residual network has nothing but its weights turned: every image, forward and backward, lies as convolutions want
-// it, but the first gradient, which one number a channel and sample is spread to. Weights of one tap or channel have no
-// order.
+// it, the first gradient, to which one number a channel and sample is spread, among them. Weights of one tap or channel
+// have no order.
 using ResNetStep = Training<ResNet18<>, Image<1, 28, 28>>;
-static_assert(layout::images<ResNetStep>() == std::array{107, 106});
+static_assert(layout::images<ResNetStep>() == std::array{107, 107});
 static_assert(turning<ResNetStep>("conv2d", true) == 16);
 static_assert(turning<ResNetStep>("conv2d_input_gradient", true) == 0);  // turned once a run
 static_assert(turning<ResNetStep>("conv2d_weight_gradient", true) == 0);
 static_assert(turning<ResNetStep>("conv2d_weight_gradient", false) == 16);
 static_assert(turning<ResNetStep>("conv2d", false) == 0);
-static_assert(read_across<ResNetStep>() == 5);  // by those who need that gradient
+static_assert(read_across<ResNetStep>() == 1);  // by the sum that pools
 
 // What has no convolution keeps its order, and so do devices that want nothing else.
 static_assert(layout::images<Training<networks::Transformer, Tokens<12>>>()[1] == 0);

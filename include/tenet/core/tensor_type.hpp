@@ -134,6 +134,9 @@ struct Access {
   bool regular = true;   ///< false: the operand's extents do not stand side by side, it has to be expanded first
   /// The same elements in another order: of each `count` of them, a matrix with rows of `inner`, the transposed matrix.
   bool turned = false;
+  /// Of what is not regular: a sample's row of `count` elements stands there so often, as the gradient of a mean over an
+  /// image's positions where channels come last. 1: it is something else.
+  long repeats = 1;
 
   /// One number throughout an aligned block of elements of the result (else: contiguous there).
   constexpr bool uniform() const { return !full && !turned && (inner > 1 || count == 1); }
@@ -170,6 +173,7 @@ constexpr Access access_of(const TensorInfo& to, const TensorInfo& from) {
       last = i;
     }
   }
+  const int own = first;
   if (from.batched) first = 0;
   for (int i = first; i <= last; ++i) {
     const int k = i - (to.rank - from.rank);
@@ -178,6 +182,11 @@ constexpr Access access_of(const TensorInfo& to, const TensorInfo& from) {
   for (int i = last + 1; i < to.rank; ++i) result.inner *= to.extents[i];
   result.count = from.size();
   result.batched = from.batched;
+  if (!result.regular && from.batched && to.batched && last == to.rank - 1) {
+    long of_row = 1;
+    for (int i = own; i < to.rank; ++i) of_row *= to.extents[i];
+    if (of_row == result.count) result.repeats = total / of_row;
+  }
   return result;
 }
 

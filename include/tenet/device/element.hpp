@@ -16,9 +16,11 @@ struct ElementArguments {
     const float* data;
     long inner;  ///< element i reads data[(i / inner) % count]; count 0: data[i]; others if `Wiring` calls it turned
     long count;
+    long repeats = 1;  ///< more than 1: data[i / (count · repeats) · count + i % count]
   };
   /// An operand that a region reads as `access` says.
   static Input bind(const float* data, const Access& access, long batch) {
+    if (access.repeats > 1) return {data, 1, access.count, access.repeats};
     return {data, access.inner, access.full ? 0 : access.count * (access.batched ? batch : 1)};
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/exec/join_steps.hpp>
 #include <tenet/exec/lowered.hpp>
 #include <utility>
 
@@ -56,6 +57,7 @@ struct LoweringPass {
     if (place.dtype == DType::bfloat16)
       wiring.narrow_inputs = static_cast<unsigned short>(wiring.narrow_inputs | 1 << k);
     if (how.turned) wiring.turned_inputs = static_cast<unsigned short>(wiring.turned_inputs | 1 << k);
+    if (how.repeats > 1) wiring.repeated_inputs = static_cast<unsigned short>(wiring.repeated_inputs | 1 << k);
     call.block = greatest_common_divisor(how.block(), call.block);
     return k;
   }
@@ -72,12 +74,7 @@ struct LoweringPass {
     program.wiring.inputs = static_cast<signed char>(call.inputs);
     program.wiring.outputs = static_cast<signed char>(call.outputs);
     program.sign();
-    for (int k = 0; k < lowered.used.programs && call.program < 0; ++k)
-      if (lowered.programs[k] == program) call.program = k;
-    if (call.program < 0) {
-      call.program = lowered.used.programs;
-      lowered.programs[lowered.used.programs++] = program;
-    }
+    call.program = lowered.program_index(program);
     lowered.calls[lowered.used.calls] = call;
     return lowered.used.calls++;
   }
@@ -102,7 +99,7 @@ struct LoweringPass {
     RegionProgram<Device> program;
     program.role = role;
     program.wiring.sums_groups = role != Role::store && call.in_groups;
-    int members[2 * max_region_operations]{}, count = 0;
+    int members[2 * max_fused_operations]{}, count = 0;
     for (int m = fusion.first_member[root]; m >= 0; m = fusion.next_member[m]) members[count++] = fusion.member[m];
     for (int a = 0; a < count / 2; ++a) std::swap(members[a], members[count - 1 - a]);  // operands before consumers
     // -1 - k: operation k; k: input k. `type` is the reader's: it has the region's elements, perhaps in another shape.
@@ -123,7 +120,8 @@ struct LoweringPass {
     }
     program.wiring.operations = static_cast<signed char>(count);
     if (summed >= 0) output(call, program.wiring, -1 - value_of(summed, space), {});
-    if (converted >= 0 && summed < 0 && call.outputs < max_region_outputs && storage.layout[converted] == order)
+    if (joins_steps<Device> && role == Role::sum_rows) lowered.note_rows(program.wiring, call, block);
+    if (converted >= 0 && summed < 0 && call.outputs < max_fused_outputs && storage.layout[converted] == order)
       convert_result(call, program, space, order);
     return add(call, program);
   }
@@ -359,13 +357,19 @@ constexpr LoweredSize room_for(const G& graph, const Fusion<G::count>& fusion, c
   room.inputs = room.outputs = room.steps;
   for (int m = 0; m < fusion.members; ++m) room.inputs += graph.nodes[fusion.member[m]].operand_count;
   for (int i = 0; i < G::count; ++i) room.outputs += fusion.stored[i] && graph.nodes[i].operation != nullptr;
+  for (int i = 0; i < G::count && joins_steps<typename G::Context::Device>; ++i) {
+    if (graph.nodes[i].operation == nullptr || graph.nodes[i].operation->kind != Kind::reduction) continue;
+    ++room.calls, ++room.steps;
+    room.inputs += max_region_inputs;
+    room.outputs += max_region_outputs;
+  }
   return room;
 }
 
 template <LoweredSize room, class G, class Plan>
 constexpr auto lower(const G& graph, const Fusion<G::count>& fusion, const Storage<G::count>& storage,
                      const Schedule<G::count>& order, const Plan& plan) {
-  return detail::LoweringPass<G, Plan, room>{graph, fusion, storage, plan}.run(order);
+  return join_steps(graph, order, plan, detail::LoweringPass<G, Plan, room>{graph, fusion, storage, plan}.run(order));
 }
 
 }  // namespace tenet

@@ -48,7 +48,7 @@ struct Step {
   int region = -1;            ///< of a region alone, or in front of a sum
   int epilogue = -1;          ///< the region behind a kernel or sum
   PointwiseForm pointwise{};  ///< what that is, of devices whose kernels may do it
-  Access sum{};               ///< of a sum: where the result lies in the operand
+  Access sum{};               ///< of a sum, or the sums of `Role::store_and_sum`: where the result lies in the operand
   Relayout relayout{};
   Role role = Role::store;
   Cost flops{};
@@ -72,6 +72,8 @@ struct RegionProgram {
       for (const signed char source : wiring.source[i]) signature = signature * 37u + static_cast<unsigned>(source);
     signature = signature * 41u + wiring.narrow_inputs * 5u + wiring.narrow_outputs + wiring.turned_inputs * 7u;
     signature = signature * 2u + wiring.sums_groups;
+    signature = signature * 11u + static_cast<unsigned>(2 * wiring.summed + wiring.moments) + wiring.rows * 3u +
+                wiring.repeated_inputs * 23u;
     for (int i = 0; i < wiring.inputs; ++i) signature = signature * 3u + wiring.uniform[i];
   }
   friend constexpr bool operator==(const RegionProgram& a, const RegionProgram& b) {
@@ -135,6 +137,24 @@ struct Lowered {
   long scratch = 0;        ///< floats that each worker needs
   bool in_groups = false;  ///< some values are in `Layout::samples_last`: there is room for whole groups of samples
 
+  /// Notes which inputs of a region are rows, for a device that reads these once: one number for each of the columns
+  /// that are summed.
+  constexpr void note_rows(Wiring& wiring, const RegionCall& call, long columns) const {
+    for (int k = 0; k < call.inputs; ++k) {
+      const Access& how = inputs[call.first_input + k].access;
+      const bool is_row = !how.full && !how.batched && !how.turned && how.inner == 1 && how.count == columns;
+      wiring.rows = static_cast<unsigned short>(wiring.rows | is_row << k);
+    }
+  }
+
+  /// The number of a program, which is added if it is new.
+  constexpr int program_index(const RegionProgram<Device>& program) {
+    for (int k = 0; k < used.programs; ++k)
+      if (programs[k] == program) return k;
+    programs[used.programs] = program;
+    return used.programs++;
+  }
+
   /// Samples of a batch for which the arena `per_sample` has room.
   constexpr long room_for(long batch) const { return in_groups ? whole_groups(batch) : batch; }
 };
@@ -142,7 +162,7 @@ struct Lowered {
 /// Whether a step does nothing but bring numbers to another place.
 template <class Lowered, class Step>
 constexpr bool is_copy(const Lowered& lowered, const Step& step) {
-  return step.kind == Kind::element &&
+  return step.kind == Kind::element && step.role == Role::store &&
          (step.region < 0 || lowered.programs[lowered.calls[step.region].program].wiring.operations == 0);
 }
 

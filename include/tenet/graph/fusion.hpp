@@ -132,7 +132,7 @@ struct FusionPass {
     if (consumers == 0 || (root_count[i] > 1 && !recomputable(i))) return false;
     for (int r = 0; r < root_count[i]; ++r) {
       const int root = root_of[i][r];
-      if (operations[root] + 1 > max_region_operations ||
+      if (operations[root] + 1 > max_fused_operations ||
           inputs[root] + g.nodes[i].operand_count - 1 > max_region_inputs)
         return false;
     }
@@ -241,9 +241,9 @@ struct FusionPass {
     if (kernel < 0) return;
     const int before = fusion.epilogue[kernel];
     bool possible = same_space(root, before) && fusion.prepared[root] == fusion.prepared[before] &&
-                    operations[root] + operations[before] <= max_region_operations &&
+                    operations[root] + operations[before] <= max_fused_operations &&
                     inputs[root] + inputs[before] - 1 <= max_region_inputs &&
-                    outputs[root] + outputs[before] <= max_region_outputs;
+                    outputs[root] + outputs[before] <= max_fused_outputs;
     for_each_input(root, [&](int value) {
       const bool there = value == kernel || (is(value, Kind::element) && fusion.region[value] == before);
       possible = possible && (there || available(value, root) < kernel);
@@ -269,8 +269,8 @@ struct FusionPass {
       const int value = earlier[k];
       if (fusion.region[value] != value || fusion.anchor[value] >= 0) continue;
       // The earlier region's result is read inside the joint one, so it is no input there.
-      if (operations[root] + operations[value] > max_region_operations ||
-          inputs[root] + inputs[value] - 1 > max_region_inputs || outputs[root] + outputs[value] > max_region_outputs)
+      if (operations[root] + operations[value] > max_fused_operations ||
+          inputs[root] + inputs[value] - 1 > max_region_inputs || outputs[root] + outputs[value] > max_fused_outputs)
         continue;
       bool later = true;  // all other readers come after `root`
       for (int m = fusion.first_member[value]; m >= 0; m = fusion.next_member[m]) {
@@ -310,7 +310,7 @@ struct FusionPass {
 
   /// Members of both regions in one list, falling, each once.
   constexpr void append_members(int root, int value) {
-    int merged[2 * max_region_operations]{};
+    int merged[2 * max_fused_operations]{};
     int count = 0;
     int a = fusion.first_member[root], b = fusion.first_member[value];
     while (a >= 0 || b >= 0) {

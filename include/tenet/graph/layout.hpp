@@ -81,13 +81,14 @@ struct LayoutPass {
     const auto reads = [&](const TensorInfo& reader, int operand) {
       const Layout lies = storage.layout[fusion.value[operand]];
       const TensorInfo& read = type(operand);
+      const auto is_readable = [](const Access& how) { return how.regular || how.repeats > 1; };
       if (access_of(reader, read).full) {
         wanted = wanted || lies == layout;
         found = found && (!by_channels || lies == Layout::standard || type(fusion.value[operand]) == space) &&
                 read.dtype != DType::int32;
       } else {
         found = found && (by_channels ? has_one_order(read) : !read.batched && read.rank < max_rank) &&
-                access_of(in_layout(reader, layout), in_layout(read, layout)).regular;
+                is_readable(access_of(in_layout(reader, layout), in_layout(read, layout)));
       }
     };
     for (int m = fusion.first_member[root]; m >= 0 && found; m = fusion.next_member[m]) {

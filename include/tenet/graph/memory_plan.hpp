@@ -51,6 +51,10 @@ constexpr void for_each_copied(const G& graph, const Fusion<G::count>& fusion, c
   if (node.operation->kind == Kind::reduction) copied(node.operands[0], node.operands[0]);
 }
 
+/// Whether a device takes sums over the batch where their terms are at hand, see exec/join_steps.hpp.
+template <class Kernels>
+inline constexpr bool joins_steps = requires { requires Kernels::joins_steps; };
+
 /// Most states of an optimizer.
 inline constexpr int max_states = 8;
 
@@ -307,6 +311,15 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
   }
   for (int k = 0; k < plan.conversion_count; ++k) plan.conversions[k].prepared = true;
 
+  // Sums over the batch may be taken before their turn: nothing else has their places, which are small.
+  for (int i = 0; joins_steps<Device> && i < n; ++i) {
+    const auto& node = graph.nodes[i];
+    if (node.operation == nullptr || node.operation->kind != Kind::reduction || node.type->batched || placed[i])
+      continue;
+    placed[i] = true;
+    plan.place[i] = {Arena::fixed, ranges(i).take(size_of(i)), storage.dtype[i]};
+  }
+
   bool has_room[n]{};  // of each step
   long end_of_taken[n][2]{};
   for (int s = 0; s < order.count; ++s) {
@@ -347,7 +360,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       for (int m = epilogue >= 0 ? fusion.first_member[epilogue] : -1; m >= 0; m = fusion.next_member[m])
         if (fusion.stored[fusion.member[m]]) allocate(fusion.member[m]);
       // Not in the place of an old value, which the region behind may have to read.
-      if (fusion.absorbed[head] && !holds_old_values(plan.place[epilogue].arena) && storage.same_form(head, epilogue))
+      if (!placed[head] && fusion.absorbed[head] && !holds_old_values(plan.place[epilogue].arena) && storage.same_form(head, epilogue))
         plan.place[head] = plan.place[epilogue];
       else
         allocate(head);

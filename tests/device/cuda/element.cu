@@ -41,6 +41,24 @@ constexpr Wiring narrowed(Wiring wiring, int inputs, int outputs) {
   return wiring;
 }
 
+/// Narrow numbers as floats, by a region without operations.
+template <class Place>
+void widen(Place& place, const float* from, long count, float* to) {
+  constexpr Wiring copy = [] {
+    Wiring made;
+    made.inputs = made.outputs = 1;
+    made.output[0] = -1;
+    made.narrow_inputs = 1;
+    return made;
+  }();
+  ElementArguments arguments{};
+  arguments.executor = &place.executor;
+  arguments.inputs[0] = {from, 1, 0};
+  arguments.outputs[0] = to;
+  arguments.total = arguments.block = count;
+  run_element(place.executor, KernelsAt<Place>::template element_range<Role::store, copy>, arguments);
+}
+
 /// The three results of a region one behind the other, `apart` numbers from each other. Those that are narrow are
 /// widened by a region without operations.
 template <class Case, int inputs, int outputs>
@@ -60,21 +78,8 @@ void check_stores_of(long batch, long apart) {
         Kernels::template element_range<Role::store, narrowed(Case::wiring(Role::store), inputs, outputs),
                                         &multiply<Lane>, &add<Lane>, &subtract_twice<Lane>>;
     run_element(place.executor, range, arguments);
-    for (int k = 0; k < 3; ++k) {
-      if (!(outputs >> k & 1)) continue;
-      constexpr Wiring copy = [] {
-        Wiring made;
-        made.inputs = made.outputs = 1;
-        made.output[0] = -1;
-        made.narrow_inputs = 1;
-        return made;
-      }();
-      ElementArguments widening = arguments;
-      widening.inputs[0] = {arguments.outputs[k], 1, 0};
-      widening.outputs[0] = to + k * step;
-      widening.block = n;
-      run_element(place.executor, Kernels::template element_range<Role::store, copy>, widening);
-    }
+    for (int k = 0; k < 3; ++k)
+      if (outputs >> k & 1) widen(place, arguments.outputs[k], n, to + k * step);
   });
 }
 
@@ -105,6 +110,40 @@ void check_sum_of(long batch) {
   });
 }
 
+/// What is stored and summed, or the moments, one behind the other. Bit k of `inputs`, `outputs`: that one is narrow.
+template <class Case, class Sum, int summed, bool moments = false, int inputs = 0, int outputs = 0>
+void check_joint_of(long batch, double tolerance = 0) {
+  const Numbers<Case> numbers(batch);
+  const long n = numbers.total, columns = Sum::size;
+  constexpr Wiring wiring = narrowed(joint_wiring<Case, Sum, summed, moments>(), inputs, outputs);
+  constexpr int results = wiring.outputs, stored = wiring.stored();
+  CAPTURE(batch, n, columns, summed, moments, inputs, outputs);
+  long size = 0;
+  for (int k = 0; k < results; ++k) size += k < stored ? n : columns;
+  check_agreement(size, tolerance, [&]<class Place>(Place& place, float* to) {
+    using Kernels = KernelsAt<Place>;
+    using Lane = typename Kernels::Lane;
+    ElementArguments arguments = arguments_at(place, numbers, batch, Case::block(columns), inputs);
+    const float* narrow[3]{};
+    long at = 0;
+    for (int k = 0; k < results; ++k) {
+      const long floats = k < stored ? n : columns;
+      arguments.outputs[k] = to + at;
+      if (outputs >> k & 1) {
+        narrow[k] = place.keep(std::vector<float>(static_cast<std::size_t>(n)));
+        arguments.outputs[k] = const_cast<float*>(narrow[k]);
+      }
+      at += floats;
+    }
+    run_store_and_sum(place.executor,
+                      Kernels::template element_range<Role::store_and_sum, wiring, &multiply<Lane>, &add<Lane>,
+                                                      &subtract_twice<Lane>>,
+                      arguments, columns);
+    for (int k = 0; k < stored; ++k)
+      if (narrow[k] != nullptr) widen(place, narrow[k], n, to + k * n);
+  });
+}
+
 /// A region without operations that reads its input in another order.
 constexpr Wiring turning = [] {
   Wiring made;
@@ -117,6 +156,8 @@ constexpr Wiring turning = [] {
 using Neighbours = Case<Batched<4, 2, 8>, Batched<4, 2, 8>, Fixed<4, 1, 1>, Fixed<8>>;  // read eight or four at a time
 using TwoRows = Case<Batched<3, 24>, Batched<3, 24>, Fixed<24>, Fixed<24>>;             // both found by one division
 
+using Repeated = Case<Batched<3, 4, 8>, Batched<3, 4, 8>, Batched<1, 1, 8>, Fixed<8>>;   // a row for each sample
+
 }  // namespace
 
 TEST_CASE("regions on a GPU do what index arithmetic says", "[cuda][element]") {
@@ -126,6 +167,7 @@ TEST_CASE("regions on a GPU do what index arithmetic says", "[cuda][element]") {
     check_stores_at<TwoRows>(batch);
     check_stores_at<BySample>(batch);
     check_stores_at<Rows>(batch);
+    check_stores_at<Repeated>(batch);
   }
   check_stores_at<PerSample>(33);
 }
@@ -144,10 +186,27 @@ TEST_CASE("sums on a GPU do what index arithmetic says", "[cuda][element]") {
     check_sum_of<TwoRows, Fixed<24>>(batch);
     check_sum_of<TwoRows, Fixed<24>, 7>(batch);
     check_sum_of<Neighbours, Fixed<8>, 3>(batch);
+    check_sum_of<Repeated, Fixed<8>, 2>(batch);
   }
   check_sum_of<PerSample, Scalar>(100000);  // in several parts
   check_sum_of<Rows, Fixed<33>>(10000);
   check_sum_of<Mixed, Fixed<5, 1, 1>>(2000);
+}
+
+TEST_CASE("what is stored and summed on a GPU is what index arithmetic says", "[cuda][element]") {
+  for (const long batch : {1L, 5L, 300L, 10000L}) {
+    check_joint_of<Rows, Fixed<33>, 1>(batch);
+    check_joint_of<Rows, Fixed<33>, 2, false, 5, 1>(batch);
+    check_joint_of<TwoRows, Fixed<24>, 1, false, 1, 3>(batch);
+    check_joint_of<TwoRows, Fixed<24>, 2>(batch);
+    check_joint_of<TwoRows, Fixed<24>, 3, false, 7>(batch);
+    check_joint_of<Neighbours, Fixed<8>, 1, false, 3, 3>(batch);
+    check_joint_of<Mixed, Fixed<7>, 2>(batch > 300 ? 300 : batch);
+    check_joint_of<Repeated, Fixed<8>, 2>(batch);
+    check_joint_of<Repeated, Fixed<8>, 1, false, 3, 3>(batch);
+    check_joint_of<Rows, Fixed<33>, 2, true>(batch, 1e-5);
+    check_joint_of<TwoRows, Fixed<24>, 2, true, 1>(batch, 1e-5);
+  }
 }
 
 namespace {
@@ -180,12 +239,13 @@ TEST_CASE("the code of a wiring says all of it", "[cuda][element]") {
   CHECK(gpu::detail::CodeOf<constant>::decoded() == constant);
   constexpr Wiring largest = [] {
     Wiring made;
-    made.operations = 16, made.inputs = 14, made.outputs = 4;
-    for (int i = 0; i < 16; ++i)
+    made.operations = 24, made.inputs = 14, made.outputs = 6;
+    for (int i = 0; i < 24; ++i)
       for (int k = 0; k < 4; ++k) made.source[i][k] = static_cast<signed char>(k % 2 == 0 ? 13 - k : -1 - i);
-    for (int k = 0; k < 4; ++k) made.output[k] = static_cast<signed char>(k % 2 == 0 ? 15 - k : -14 + k);
+    for (int k = 0; k < 6; ++k) made.output[k] = static_cast<signed char>(k % 2 == 0 ? 23 - k : -14 + k);
     for (int k = 0; k < 14; ++k) made.uniform[k] = k % 3 == 0;
     made.narrow_inputs = 0x2a51, made.narrow_outputs = 9;
+    made.summed = 3, made.moments = true, made.rows = 0x15a2, made.repeated_inputs = 0x2a3f;
     return made;
   }();
   CHECK(gpu::detail::CodeOf<largest>::decoded() == largest);

@@ -1,14 +1,27 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <tenet/core/host_device.hpp>
 
 /// Numbers that lie side by side in memory, read or written at once: at most 16 bytes by one instruction.
 namespace tenet::gpu::detail {
 
+/// The largest power of two, up to 16, by which so many bytes can be divided.
+constexpr std::size_t alignment_of(std::size_t bytes) {
+  std::size_t alignment = 1;
+  while (alignment < 16 && bytes % (2 * alignment) == 0) alignment *= 2;
+  return alignment;
+}
+
 template <class Number, int count>
-struct alignas(count * sizeof(Number) < 16 ? count * sizeof(Number) : 16) Neighbours {
+struct alignas(alignment_of(count * sizeof(Number))) Neighbours {
   Number at[count];
+
+  TENET_HOST_DEVICE void widen(float* to) const {
+    TENET_UNROLL
+    for (int k = 0; k < count; ++k) to[k] = static_cast<float>(at[k]);
+  }
 };
 
 /// Whether memory from there on can be read and written so.
@@ -26,8 +39,7 @@ bool rows_are_aligned(const Number* from, long length) {
 template <int count, class Number>
 TENET_HOST_DEVICE void load_neighbours(const Number* from, float* to) {
   const auto numbers = *reinterpret_cast<const Neighbours<Number, count>*>(from);
-  TENET_UNROLL
-  for (int k = 0; k < count; ++k) to[k] = static_cast<float>(numbers.at[k]);
+  numbers.widen(to);
 }
 
 template <int count, class Number>

@@ -13,6 +13,7 @@ inline float read(const float* data, long i, bool narrow) {
 }
 /// Which element of an input is read by element i of a region.
 inline long element(const ElementArguments::Input& input, long i, bool turned) {
+  if (input.repeats > 1) return i / (input.count * input.repeats) * input.count + i % input.count;
   if (!turned) return input.count != 0 ? i / input.inner % input.count : i;
   const long matrix = i / input.count, row = i % input.count / input.inner, column = i % input.inner;
   return matrix * input.count + column * (input.count / input.inner) + row;
@@ -24,30 +25,74 @@ inline void write(float* data, long i, float value, bool narrow) {
     data[i] = value;
 }
 
+
+/// The outputs of element i of a region.
+template <Wiring wiring, auto... functions>
+void evaluate_element(const ElementArguments& arguments, long i, float* outputs) {
+  float inputs[wiring.inputs > 0 ? wiring.inputs : 1]{}, values[sizeof...(functions) + 1]{};
+  for (int k = 0; k < wiring.inputs; ++k) {
+    const ElementArguments::Input& input = arguments.inputs[k];
+    inputs[k] = read(input.data, element(input, i, wiring.input_is_turned(k)), wiring.input_is_narrow(k));
+  }
+  tenet::detail::evaluate_region<wiring, functions...>(inputs, values);
+  for (int k = 0; k < wiring.outputs; ++k) {
+    const int output = wiring.output[k];
+    outputs[k] = output >= 0 ? values[output] : inputs[-1 - output];
+  }
+}
+
+/// `Role::store_and_sum` for one of so many columns. Moments are sums about the column's first element: of numbers
+/// that are about as large as their deviations.
+template <Wiring wiring, auto... functions>
+void store_and_sum_column(const ElementArguments& arguments, long column, long columns) {
+  const long rows = arguments.total / columns;
+  float sums[wiring.outputs]{}, values[wiring.outputs]{}, origin = 0;
+  for (long row = 0; row < rows; ++row) {
+    const long i = row * columns + column;
+    evaluate_element<wiring, functions...>(arguments, i, values);
+    if (wiring.moments && row == 0) origin = values[wiring.outputs - 1];
+    for (int k = 0; k < wiring.outputs; ++k) {
+      if (k < wiring.stored()) write(arguments.outputs[k], i, values[k], wiring.output_is_narrow(k));
+      const float x = values[k] - origin;
+      sums[k] += wiring.moments && k == wiring.outputs - 1 ? x * x : x;
+    }
+  }
+  if (wiring.moments) {
+    float& sum = sums[wiring.outputs - 2];
+    const auto count = static_cast<float>(rows);
+    sums[wiring.outputs - 1] -= sum * sum / count;
+    sum += count * origin;
+  }
+  for (int k = wiring.stored(); k < wiring.outputs; ++k) arguments.outputs[k][column] = sums[k];
+}
+
 }  // namespace detail
 
 template <Role role, Wiring wiring, auto... functions>
 void element_range(const ElementArguments& arguments, long first, long last, long stride, long repeat,
                    float* accumulator) {
-  for (long r = 0; r < repeat; ++r)
-    for (long i = first; i < last; ++i) {
-      const long at = i + r * stride;
-      float inputs[wiring.inputs > 0 ? wiring.inputs : 1]{}, values[sizeof...(functions) + 1]{};
-      for (int k = 0; k < wiring.inputs; ++k) {
-        const ElementArguments::Input& input = arguments.inputs[k];
-        inputs[k] =
-            detail::read(input.data, detail::element(input, at, wiring.input_is_turned(k)), wiring.input_is_narrow(k));
+  if constexpr (role == Role::store_and_sum) {
+    for (long column = first; column < last; ++column)
+      detail::store_and_sum_column<wiring, functions...>(arguments, column, stride);
+  } else {
+    for (long r = 0; r < repeat; ++r)
+      for (long i = first; i < last; ++i) {
+        const long at = i + r * stride;
+        float outputs[wiring.outputs]{};
+        detail::evaluate_element<wiring, functions...>(arguments, at, outputs);
+        for (int k = 0; k < wiring.outputs; ++k) {
+          if constexpr (role == Role::store)
+            detail::write(arguments.outputs[k], at, outputs[k], wiring.output_is_narrow(k));
+          else
+            accumulator[role == Role::sum_rows ? i - first : 0] += outputs[k];
+        }
       }
-      tenet::detail::evaluate_region<wiring, functions...>(inputs, values);
-      for (int k = 0; k < wiring.outputs; ++k) {
-        const int output = wiring.output[k];
-        const float value = output >= 0 ? values[output] : inputs[-1 - output];
-        if constexpr (role == Role::store)
-          detail::write(arguments.outputs[k], at, value, wiring.output_is_narrow(k));
-        else
-          accumulator[role == Role::sum_rows ? i - first : 0] += value;
-      }
-    }
+  }
+}
+
+/// Stores and sums, see `Role::store_and_sum`: each sum has a number for each of so many columns.
+inline void run_store_and_sum(Serial&, ElementRange range, const ElementArguments& arguments, long columns) {
+  range(arguments, 0, columns, columns, arguments.total / columns, nullptr);
 }
 
 inline void run_element(Serial&, ElementRange range, const ElementArguments& arguments) {
