@@ -254,8 +254,8 @@ void check_sum(typename Kernels::Executor& executor, long batch) {
   CHECK(seen.values == expected);
 }
 
-/// The wiring of a region that stores some of its three results, and adds up the columns of the last `summed` ones for a
-/// sum of type Sum; `moments`: it stores nothing, and takes those of c.
+/// The wiring of a region that stores some of its three results, and adds up the columns of the last `summed` ones for
+/// a sum of type Sum; `moments`: it stores nothing, and takes those of c.
 template <class Case, class Sum, int summed, bool moments = false>
 constexpr Wiring joint_wiring() {
   Wiring made = Case::wiring(Role::store);

@@ -6,28 +6,23 @@
 #include <tenet/tenet.hpp>
 
 #include "../../examples/models/lenet.hpp"
+#include "../support/joining_device.hpp"
 #include "../support/network.hpp"
 #include "../support/networks.hpp"
 #include "../support/turned_device.hpp"
 
 using namespace tenet;
 
-static_assert(conflict({0, Arena::fixed, true, 0, 16}, {1, Arena::fixed, false, 15, 20}));
-static_assert(!conflict({0, Arena::fixed, false, 0, 16}, {1, Arena::fixed, false, 15, 20}));
-static_assert(!conflict({0, Arena::fixed, true, 0, 16}, {1, Arena::fixed, true, 16, 20}));
-static_assert(!conflict({0, Arena::fixed, true, 0, 16}, {1, Arena::per_sample, true, 0, 16}));
-
 namespace {
 
 /// Runs a program step by step, in memory that knows what each step may use.
-template <class Program>
+template <class Program, class Device>
 class Watched {
  public:
   using Kernels = typename Program::Kernels;
   using Floats = std::vector<float, std::allocator<float>>;
 
-  explicit Watched(int batch)
-      : room_(Program::lowered.room_for(batch)), executor_(make_executor<Cpu<0, 1>, Kernels>()) {
+  explicit Watched(int batch) : room_(Program::lowered.room_for(batch)), executor_(make_executor<Device, Kernels>()) {
     const long parameters = Program::slots.parameter_floats;
     const long sizes[8] = {Program::per_sample_floats * room_, Program::fixed_floats,  parameters, parameters,
                            Program::slots.buffer_floats,       max_states * parameters};
@@ -142,8 +137,8 @@ void check_accesses() {
   using T = Trainer<Net, Loss, Optimizer, Input, Policies...>;
   for (const int batch : {1, 3, 19}) {
     if (batch > 3 && !T::Training::lowered.in_groups) continue;
-    Watched<typename T::Training>(batch).check();
-    Watched<typename T::Predicting>(batch).check();
+    Watched<typename T::Training, typename T::Device>(batch).check();
+    Watched<typename T::Predicting, typename T::Device>(batch).check();
   }
 }
 
@@ -159,6 +154,11 @@ TEST_CASE("steps use the memory that they are said to use, and no other", "[acce
 TEST_CASE("narrow values and updates in the backward pass are among the accesses", "[accesses]") {
   check_accesses<networks::Towers, Features<16>, CrossEntropy, Adam, InterOpParallel<2>, UpdateInBackward>();
   check_accesses<networks::ConvTowers, Image<2, 6, 5>, CrossEntropy, Sgd, InterOpParallel<2>, BFloat16>();
+}
+
+TEST_CASE("what is stored and summed by one loop is among the accesses", "[accesses]") {
+  check_accesses<networks::Residual, Image<2, 6, 5>, CrossEntropy, Sgd, joining::Device<true>, UpdateInBackward>();
+  check_accesses<networks::ConvTowers, Image<2, 6, 5>, CrossEntropy, Sgd, joining::Device<>>();
 }
 
 TEST_CASE("what is turned is read as a whole", "[exec]") {

@@ -24,8 +24,8 @@ constexpr int steps(Counts counts) {
   for (int s = 0; s < Program::lowered.first_update; ++s) {
     const auto& step = Program::lowered.steps[s];
     const bool has_region = step.region >= 0;
-    result += counts(step, has_region ? Program::lowered.programs[Program::lowered.calls[step.region].program].wiring
-                                      : Wiring{});
+    result += counts(
+        step, has_region ? Program::lowered.programs[Program::lowered.calls[step.region].program].wiring : Wiring{});
   }
   return result;
 }
@@ -42,8 +42,8 @@ constexpr int joint(int stored, int summed, bool moments = false) {
 }
 
 // A residual network, forward: mean and variance of each batch norm in one loop. Backward: the gradient behind a batch
-// norm stored and summed twice, or, where a convolution beside it needs its sum first, summed twice; that in front of it
-// stored and summed for the convolution's bias. What is left is the last linear layer's bias.
+// norm stored and summed twice, or, where a convolution beside it needs its sum first, summed twice; that in front of
+// it stored and summed for the convolution's bias. What is left is the last linear layer's bias.
 using ResNetStep = Training<ResNet18<>, Image<1, 28, 28>>;
 static_assert(joint<ResNetStep>(0, 2, true) == 17);
 static_assert(joint<ResNetStep>(1, 2) + joint<ResNetStep>(0, 2) == 17);

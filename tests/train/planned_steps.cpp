@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <tenet/tenet.hpp>
 
+#include "../support/joining_device.hpp"
 #include "../support/networks.hpp"
 
 using namespace tenet;
@@ -55,6 +56,29 @@ TEST_CASE("costs grow with the samples of a replica, the update is shared", "[pl
   CHECK(times(planned_schedule(program, 8, 1, [](int) { return 0.0; }).steps) == Times{{0, 22}, {22, 26}});
   program.shares_update = false;  // as devices with memories of their own
   CHECK(times(planned_schedule(program, 8, 1, [](int) { return 0.0; }).steps) == Times{{0, 22}, {22, 30}});
+}
+
+TEST_CASE("a step that does more or less than was scheduled is planned by what it does", "[planned_steps]") {
+  using Joint = Program<TrainingProgram<networks::Residual, CrossEntropy, PlainSgd, Image<2, 6, 5>,
+                                        joining::Kernels<true>, UpdateInBackward>>;
+  const PlannedSteps planned = planned_steps<Joint>("training", 1, BucketPlan<1>{});
+  const std::vector<StepWork> work = work_of_steps<Joint>();
+  int sums = 0, behind = 0;
+  for (std::size_t s = 0; s < planned.steps.size(); ++s) {
+    const auto& step = Joint::lowered.steps[s];
+    const PlannedStep& found = planned.steps[s];
+    CAPTURE(s, found.name, found.operations);
+    if (step.role != Role::store_and_sum) continue;
+    CHECK(found.operations.ends_with("sum"));
+    ++sums;
+    CHECK(found.flops_of_sample == static_cast<double>(work[s].flops.per_sample));
+    if (planned.steps[s - 1].operations != "conv2d_input_gradient") continue;
+    ++behind;
+    CHECK(found.operations == "add relu_gradient sum");
+    CHECK(planned.steps[s - 1].flops_of_sample == static_cast<double>(work[s - 1].flops.per_sample));
+  }
+  CHECK(sums >= 6);
+  CHECK(behind >= 1);
 }
 
 TEST_CASE("devices wait for the steps of others that theirs need", "[planned_steps]") {

@@ -134,8 +134,8 @@ struct Access {
   bool regular = true;   ///< false: the operand's extents do not stand side by side, it has to be expanded first
   /// The same elements in another order: of each `count` of them, a matrix with rows of `inner`, the transposed matrix.
   bool turned = false;
-  /// Of what is not regular: a sample's row of `count` elements stands there so often, as the gradient of a mean over an
-  /// image's positions where channels come last. 1: it is something else.
+  /// Of what is not regular: a sample's row of `count` elements stands there so often, as the gradient of a mean over
+  /// an image's positions where channels come last. 1: it is something else.
   long repeats = 1;
 
   /// One number throughout an aligned block of elements of the result (else: contiguous there).

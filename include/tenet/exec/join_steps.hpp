@@ -14,8 +14,8 @@ namespace detail {
 /// loops: the gradient of what is behind it is stored and summed, alone and times (x - mean); the gradient of x is
 /// stored, and summed for the convolution's bias.
 ///
-/// The sum of (x - mean)² cannot begin before the mean is there, but its value follows from sums about any other number:
-/// it is joined with that of x as `Wiring::moments`.
+/// The sum of (x - mean)² cannot begin before the mean is there, but its value follows from sums about any other
+/// number: it is joined with that of x as `Wiring::moments`.
 ///
 /// Of regions over a few numbers, as the statistics and parameters of a batch norm, those that follow each other become
 /// one: of such a loop nothing costs but its start.
@@ -38,7 +38,6 @@ struct JoinStepsPass {
     bool is_taken = false;   ///< another unit does it
     Role role = Role::store;
     Access sum{};
-    Cost flops{};  ///< with those that were taken
   };
   Unit units[2 * room.steps + 2]{};
   int count = 0;
@@ -68,7 +67,6 @@ struct JoinStepsPass {
       step.name = step_of(unit).name;
       step.region = unit.region;
       step.sum = unit.sum;
-      step.flops = unit.flops;
       step.role = unit.role;
     }
     step.epilogue = -1;
@@ -97,8 +95,8 @@ struct JoinStepsPass {
     return none;
   }
 
-  /// Whether sum b may be taken in front of unit a, or (behind: true) with it; `mean`: the place of an input that is not
-  /// read then.
+  /// Whether sum b may be taken in front of unit a, or (behind: true) with it; `mean`: the place of an input that is
+  /// not read then.
   constexpr bool may_pass(const Unit& a, const Unit& b, bool with_it, const Place* mean = nullptr) const {
     const auto& sum = step_of(b);
     const RegionCall& call = given.calls[b.region];
@@ -112,8 +110,8 @@ struct JoinStepsPass {
     return may;
   }
 
-  /// Whether sum b is that of (x - mean)², and sum a that of the same x, from which the region behind it makes the mean.
-  /// Gives the mean's place.
+  /// Whether sum b is that of (x - mean)², and sum a that of the same x, from which the region behind it makes the
+  /// mean. Gives the mean's place.
   constexpr const Place* mean_between(const Unit& a, const Unit& b) const {
     if (!is_sum(a) || step_of(a).epilogue < 0) return nullptr;
     const RegionProgram<Device>&of_a = program_of(a), &of_b = program_of(b);
@@ -153,9 +151,9 @@ struct JoinStepsPass {
   struct Joint {
     RegionProgram<Device> program{};
     RegionCall call{};
-    LoweredSize before{};      ///< what was used without it
-    bool shares = false;       ///< both read one whole value, or the other one what the first stores
-    int first_operation = 0;   ///< of the other one
+    LoweredSize before{};              ///< what was used without it
+    bool shares = false;               ///< both read one whole value, or the other one what the first stores
+    int first_operation = 0;           ///< of the other one
     int operand[max_region_inputs]{};  ///< in the joint wiring, by the other one's inputs
 
     /// What the other one calls so in its wiring.
@@ -238,10 +236,6 @@ struct JoinStepsPass {
     wiring.outputs = static_cast<signed char>(joint.call.outputs);
     joint.program.sign();
     joint.call.program = given.program_index(joint.program);
-    const auto flops_of = [&](const Unit& unit) { return unit.is_behind ? unit.flops : step_of(unit).flops; };
-    if (!a.is_joined) a.flops = flops_of(a);
-    a.flops.per_sample += flops_of(b).per_sample;
-    a.flops.fixed += flops_of(b).fixed;
     a.is_joined = b.is_taken = true;
     a.region = given.used.calls;
     given.calls[given.used.calls++] = joint.call;
@@ -319,8 +313,8 @@ struct JoinStepsPass {
       }
     for (int a = at - 1; a >= last; --a) {
       if (units[a].is_taken) continue;
-      if ((stores(units[a]) || units[a].role == Role::store_and_sum || is_sum(units[a])) && may_pass(units[a], sum, true) &&
-          join_sum(units[a], sum, false))
+      if ((stores(units[a]) || units[a].role == Role::store_and_sum || is_sum(units[a])) &&
+          may_pass(units[a], sum, true) && join_sum(units[a], sum, false))
         return;
       if (!may_pass(units[a], sum, false)) return;
     }
@@ -343,7 +337,7 @@ struct JoinStepsPass {
   constexpr Lowered<Device, room> run() {
     for (int s = given.prepared_steps; s < given.first_update; ++s) {
       const auto& step = given.steps[s];
-        Unit own, behind;
+      Unit own, behind;
       own.step = behind.step = s;
       own.region = step.region;
       own.role = step.role;
@@ -403,7 +397,7 @@ struct JoinStepsPass {
 /// The program with sums joined, where the device can.
 template <class G, class Order, class Plan, class Device, LoweredSize room>
 constexpr Lowered<Device, room> join_steps(const G& graph, const Order& order, const Plan& plan,
-                                          const Lowered<Device, room>& lowered) {
+                                           const Lowered<Device, room>& lowered) {
   if constexpr (joins_steps<Device> && Order::devices == 1)
     return detail::JoinStepsPass<G, Order, Plan, Device, room>{graph, order, plan, lowered}.run();
   else

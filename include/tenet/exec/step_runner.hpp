@@ -73,8 +73,7 @@ class StepRunner {
                               static_cast<const float*>(arenas.at(step.operands[0])), arenas.writable(step.result));
       const ElementRange range = prepare(tables.calls[step.region], arenas, tables, arguments);
       if constexpr (joins_steps<Kernels>)
-        if (step.role == Role::store_and_sum)
-          return run_store_and_sum(executor, range, arguments, step.sum.count);
+        if (step.role == Role::store_and_sum) return run_store_and_sum(executor, range, arguments, step.sum.count);
       return run_element(executor, range, arguments);
     }
     const LentWorkspace lent(executor, arenas, step);

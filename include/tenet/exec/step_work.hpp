@@ -29,46 +29,80 @@ struct Machine {
   }
 };
 
+namespace detail {
+
+/// Adds up the work of a step: what it reads is counted once for each place, and not if the step writes it.
+template <class Lowered>
+class StepWorkSum {
+ public:
+  explicit StepWorkSum(const Lowered& lowered) : lowered_(lowered) {}
+
+  void write(const Place& place, long elements, bool batched) {
+    move(place, elements, batched);
+    known_.push_back(place);
+  }
+  void read(const Place& place, long elements, bool batched) {
+    if (std::find(known_.begin(), known_.end(), place) != known_.end()) return;
+    move(place, elements, batched);
+    known_.push_back(place);
+  }
+  /// What a region computes, and reads; `columns` of what it sums.
+  void add_region(int region, bool stores, long columns) {
+    if (region < 0) return;
+    const RegionCall& call = lowered_.calls[region];
+    const Wiring& wiring = lowered_.programs[call.program].wiring;
+    (call.batched ? work.flops.per_sample : work.flops.fixed) += (wiring.operations + wiring.summed) * call.size();
+    for (int k = 0; k < call.inputs; ++k) {
+      const RegionInput& input = lowered_.inputs[call.first_input + k];
+      const bool whole = input.access.full || input.access.turned;
+      read(input.place, whole ? call.size() : input.access.count, whole ? call.batched : input.access.batched);
+    }
+    for (int k = 0; k < call.outputs && stores; ++k) {
+      const bool is_stored = k < wiring.stored();
+      // In the place of an operand, too: it is read and written.
+      move(lowered_.outputs[call.first_output + k], is_stored ? call.size() : columns, is_stored && call.batched);
+    }
+  }
+
+  StepWork work;
+
+ private:
+  void move(const Place& place, long elements, bool batched) {
+    (batched ? work.bytes.per_sample : work.bytes.fixed) += elements * (place.dtype == DType::bfloat16 ? 2 : 4);
+  }
+
+  const Lowered& lowered_;
+  std::vector<Place> known_;
+};
+
+}  // namespace detail
+
 /// The work of each step of a program that runs on one device.
 template <class Program>
 std::vector<StepWork> work_of_steps() {
   const auto& g = Program::graph;
-  const auto& fusion = Program::fusion;
   const auto& lowered = Program::lowered;
-  std::vector<StepWork> result(static_cast<std::size_t>(lowered.used.steps));
-  std::vector<int> read(static_cast<std::size_t>(g.count), -1);  // of each value: by which step at last
+  std::vector<StepWork> result;
   for (int s = 0; s < lowered.used.steps; ++s) {
     const auto& step = lowered.steps[s];
-    StepWork& work = result[static_cast<std::size_t>(s)];
-    const auto move = [&](bool batched, long elements, long bytes) {
-      (batched ? work.bytes.per_sample : work.bytes.fixed) += elements * bytes;
-    };
-    const auto move_value = [&](int value) {
-      move(g.nodes[value].type->batched, g.nodes[value].type->size(), Program::storage.is_narrow(value) ? 2 : 4);
-    };
-    const auto write_region = [&](int region) {
-      if (region < 0) return;
-      const RegionCall& call = lowered.calls[region];
-      for (int k = 0; k < call.outputs; ++k)
-        move(call.batched, call.size(), lowered.outputs[call.first_output + k].dtype == DType::bfloat16 ? 2 : 4);
-    };
-    const int head = Program::order.head[step.number];
-    work.is_forward = head < g.forward_count;
-    // A copy, or a region apart from its kernel, with which what it computes is counted.
-    if (is_copy(lowered, step) || (step.kind == Kind::element && g.nodes[head].operation->kind != Kind::element)) {
-      write_region(step.region);
-      write_region(step.region);  // as much is read
-      if (step.relayout.is_needed()) move(true, 2 * step.relayout.size(), 4);
-      continue;
+    const auto& node = g.nodes[Program::order.head[step.number]];
+    detail::StepWorkSum sum(lowered);
+    sum.work.is_forward = Program::order.head[step.number] < g.forward_count;
+    if (step.relayout.is_needed()) {
+      sum.read(step.operands[0], step.relayout.size(), true);
+      sum.write(step.result, step.relayout.size(), true);
     }
-    work.flops.fixed = step_flops(g, fusion, head, 0);
-    work.flops.per_sample = step_flops(g, fusion, head, 1) - work.flops.fixed;
-    for_each_read(g, fusion, head, [&](int value, bool) {
-      if (read[static_cast<std::size_t>(value)] != s) move_value(value);
-      read[static_cast<std::size_t>(value)] = s;
-    });
-    if (step.kind != Kind::element) move_value(head);
-    write_region(step.kind == Kind::element ? step.region : step.epilogue);
+    if (step.kind != Kind::element) {
+      sum.work.flops = step.flops;
+      sum.write(step.result, node.type->size(), node.type->batched);
+    }
+    for (int j = 0; step.kind == Kind::kernel && j < step.operand_count; ++j) {
+      const TensorInfo& type = *g.nodes[node.operands[j]].type;
+      sum.read(step.operands[j], type.size(), type.batched);
+    }
+    sum.add_region(step.region, step.kind == Kind::element, step.sum.count);
+    sum.add_region(step.epilogue, true, 0);
+    result.push_back(sum.work);
   }
   return result;
 }

@@ -360,7 +360,8 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       for (int m = epilogue >= 0 ? fusion.first_member[epilogue] : -1; m >= 0; m = fusion.next_member[m])
         if (fusion.stored[fusion.member[m]]) allocate(fusion.member[m]);
       // Not in the place of an old value, which the region behind may have to read.
-      if (!placed[head] && fusion.absorbed[head] && !holds_old_values(plan.place[epilogue].arena) && storage.same_form(head, epilogue))
+      if (!placed[head] && fusion.absorbed[head] && !holds_old_values(plan.place[epilogue].arena) &&
+          storage.same_form(head, epilogue))
         plan.place[head] = plan.place[epilogue];
       else
         allocate(head);

@@ -38,8 +38,7 @@ struct Wiring {
     bool same = a.operations == b.operations && a.inputs == b.inputs && a.outputs == b.outputs &&
                 a.narrow_inputs == b.narrow_inputs && a.narrow_outputs == b.narrow_outputs &&
                 a.turned_inputs == b.turned_inputs && a.sums_groups == b.sums_groups && a.summed == b.summed &&
-                a.repeated_inputs == b.repeated_inputs &&
-                a.moments == b.moments && a.rows == b.rows;
+                a.repeated_inputs == b.repeated_inputs && a.moments == b.moments && a.rows == b.rows;
     for (int i = 0; i < max_region_operations; ++i)
       for (int k = 0; k < 4; ++k) same = same && a.source[i][k] == b.source[i][k];
     for (int i = 0; i < max_region_outputs; ++i) same = same && a.output[i] == b.output[i];

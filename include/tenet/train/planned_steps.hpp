@@ -5,6 +5,7 @@
 #include <string>
 #include <tenet/exec/buckets.hpp>
 #include <tenet/exec/step_names.hpp>
+#include <tenet/exec/step_work.hpp>
 #include <tenet/graph/device_schedule.hpp>
 #include <tenet/parallel/device_turns.hpp>
 #include <vector>
@@ -60,9 +61,18 @@ struct PlannedSteps {
 
 namespace detail {
 
-/// The operations of a step: that of its head, of the region with it, and of the region behind it.
-template <class G>
-std::string operations_of(const G& graph, const Fusion<G::count>& fusion, int head) {
+/// Whether a step of a program does not do all that the scheduled step does whose number it has, or more: what is
+/// behind a kernel or sum is a step of its own, or sums have joined it.
+template <class G, class Step>
+constexpr bool differs_from_scheduled(const G& graph, const Fusion<G::count>& fusion, int head, const Step& step) {
+  return step.kind != graph.nodes[head].operation->kind || step.role == Role::store_and_sum ||
+         (step.kind != Kind::element && step.epilogue < 0 && fusion.epilogue[head] >= 0);
+}
+
+/// The operations of a step: that of its head, of the region with it, and of the region behind it, as far as they are
+/// not another step's.
+template <class G, class Step>
+std::string operations_of(const G& graph, const Fusion<G::count>& fusion, int head, const Step& step) {
   std::string result;
   const auto add = [&](int node) {
     result.append(result.empty() ? "" : " ").append(graph.nodes[node].operation->name);
@@ -73,11 +83,13 @@ std::string operations_of(const G& graph, const Fusion<G::count>& fusion, int he
     for (std::size_t i = members.size(); i-- > 0;) add(members[i]);  // operands before consumers
   };
   const Kind kind = graph.nodes[head].operation->kind;
-  if (kind == Kind::element || kind == Kind::reduction) add_region(head);
-  if (kind != Kind::element) {
-    add(head);
-    if (fusion.epilogue[head] >= 0) add_region(fusion.epilogue[head]);
-  }
+  const bool joint = step.role == Role::store_and_sum,
+             sums = step.kind == Kind::reduction || (joint && kind == Kind::reduction);
+  const bool is_behind = step.kind == Kind::element && kind != Kind::element && !sums;
+  if (kind == Kind::element || sums) add_region(head);
+  if (step.kind != Kind::element) add(head);
+  if (fusion.epilogue[head] >= 0 && (is_behind || step.epilogue >= 0)) add_region(fusion.epilogue[head]);
+  if (joint) result.append(result.empty() ? "sum" : " sum");
   return result;
 }
 
@@ -94,6 +106,7 @@ template <class P, class Buckets>
   result.size = sizeof lowered.steps[0];
   result.devices = P::order.devices;
   result.replicas = replicas;
+  const std::vector<StepWork> work = work_of_steps<P>();
   for (int s = 0; s < lowered.used.steps; ++s) {
     const auto& step = lowered.steps[s];
     const int head = P::order.head[step.number];
@@ -109,11 +122,22 @@ template <class P, class Buckets>
       planned.cost = StepCosts::step + (batched ? 0 : moved);
       planned.cost_of_sample = batched ? moved : 0;
     } else {
-      planned.operations = detail::operations_of(graph, P::fusion, head);
-      planned.cost = static_cast<double>(step_cost(graph, P::fusion, head, 0));
-      planned.cost_of_sample = static_cast<double>(step_cost(graph, P::fusion, head, 1)) - planned.cost;
-      planned.flops = static_cast<double>(step_flops(graph, P::fusion, head, 0));
-      planned.flops_of_sample = static_cast<double>(step_flops(graph, P::fusion, head, 1)) - planned.flops;
+      planned.operations = detail::operations_of(graph, P::fusion, head, step);
+      if (detail::differs_from_scheduled(graph, P::fusion, head, step)) {
+        const StepWork& done = work[static_cast<std::size_t>(s)];
+        const auto cost = [](const Cost& flops, const Cost& bytes, long Cost::*of) {
+          return static_cast<double>(flops.*of) + StepCosts::moved_float * static_cast<double>(bytes.*of) / 4;
+        };
+        planned.cost = StepCosts::step + cost(done.flops, done.bytes, &Cost::fixed);
+        planned.cost_of_sample = cost(done.flops, done.bytes, &Cost::per_sample);
+        planned.flops = static_cast<double>(done.flops.fixed);
+        planned.flops_of_sample = static_cast<double>(done.flops.per_sample);
+      } else {
+        planned.cost = static_cast<double>(step_cost(graph, P::fusion, head, 0));
+        planned.cost_of_sample = static_cast<double>(step_cost(graph, P::fusion, head, 1)) - planned.cost;
+        planned.flops = static_cast<double>(step_flops(graph, P::fusion, head, 0));
+        planned.flops_of_sample = static_cast<double>(step_flops(graph, P::fusion, head, 1)) - planned.flops;
+      }
     }
     if constexpr (P::order.devices > 1) {
       planned.device = P::order.device_of(step.number);

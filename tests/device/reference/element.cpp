@@ -29,8 +29,8 @@ TEST_CASE("reference regions that store and sum do what index arithmetic says", 
   for (const long batch : {1L, 5L, 50L}) {
     check_store_and_sum<ReferenceKernels, Rows, Fixed<33>, 1>(serial, batch);
     check_store_and_sum<ReferenceKernels, Mixed, Fixed<7>, 2>(serial, batch);
-    check_store_and_sum<ReferenceKernels, Case<Batched<3, 4, 8>, Batched<3, 4, 8>, Batched<1, 1, 8>, Fixed<8>>, Fixed<8>,
-                        1>(serial, batch);
+    check_store_and_sum<ReferenceKernels, Case<Batched<3, 4, 8>, Batched<3, 4, 8>, Batched<1, 1, 8>, Fixed<8>>,
+                        Fixed<8>, 1>(serial, batch);
     check_store_and_sum<ReferenceKernels, BySample, Fixed<5, 3, 7>, 3>(serial, batch);
   }
 }

@@ -45,8 +45,9 @@ class Stream {
   using Recording = gpu::Recording;
 
   /// With `tensor_float32` libraries may round the factors of products to TF32; with `measures_convolutions` cuDNN's
-  /// kernels are chosen by the time that they take.
-  explicit Stream(int device, bool tensor_float32 = false, bool measures_convolutions = false)
+  /// kernels are chosen by the time that they take. Kernels that `come_first` begin before others that could begin,
+  /// too.
+  explicit Stream(int device, bool tensor_float32 = false, bool measures_convolutions = false, bool come_first = true)
       : device_(device), tensor_float32_(tensor_float32), measures_convolutions_(measures_convolutions) {
     const int count = device_count();
     if (device >= count)
@@ -54,7 +55,10 @@ class Stream {
            std::to_string(device));
     use();
     check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device), "asking for its processors");
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
+    int last = 0, first = 0;
+    check(cudaDeviceGetStreamPriorityRange(&last, &first), "asking for its priorities");
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, come_first ? first : last),
+          "creating a stream");
   }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -128,11 +132,12 @@ class Stream {
     check(cudaLaunchHostFunc(stream_, function, of), "calling the host");
   }
   /// Streams of the same device that run beside this one, which is the first: what one of them is given behind
-  /// `wait(mark)` runs after what another one was given before its `mark`.
+  /// `wait(mark)` runs after what another one was given before its `mark`. This one has the chain of steps that all
+  /// else waits for; gradients by weights, say, fill the gaps that it leaves.
   Stream& lane(int i) {
     if (i == 0) return *this;
     while (lanes_.size() < static_cast<std::size_t>(i))
-      lanes_.push_back(std::make_unique<Stream>(device_, tensor_float32_, measures_convolutions_));
+      lanes_.push_back(std::make_unique<Stream>(device_, tensor_float32_, measures_convolutions_, false));
     return *lanes_[static_cast<std::size_t>(i - 1)];
   }
   using Mark = gpu::Mark;
@@ -190,7 +195,7 @@ class Stream {
     }
     check(cudaStreamEndCapture(stream_, &recorded), "recording a program's steps");
     cudaGraphExec_t runnable = nullptr;
-    const cudaError_t status = cudaGraphInstantiate(&runnable, recorded, 0);
+    const cudaError_t status = cudaGraphInstantiate(&runnable, recorded, cudaGraphInstantiateFlagUseNodePriority);
     cudaGraphDestroy(recorded);
     check(status, "preparing the recorded steps");
     return Recording(runnable);

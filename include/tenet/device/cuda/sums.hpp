@@ -19,8 +19,8 @@ namespace detail {
 /// `load(row, lane)` reads, and `of(begun, loaded, row, lane, counts, to)` does the rest; not `counts`: the last row is
 /// asked for again. Terms that store and have no such form have one row under way.
 ///
-/// Threads of a team have `lanes_of_team` neighbouring lanes, and if it has more threads these share the rows. Some rows
-/// are under way at once: what a thread waits for is memory.
+/// Threads of a team have `lanes_of_team` neighbouring lanes, and if it has more threads these share the rows. Some
+/// rows are under way at once: what a thread waits for is memory.
 template <class Terms>
 struct Sums {
   static constexpr int numbers = Terms::numbers;

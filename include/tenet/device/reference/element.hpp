@@ -25,7 +25,6 @@ inline void write(float* data, long i, float value, bool narrow) {
     data[i] = value;
 }
 
-
 /// The outputs of element i of a region.
 template <Wiring wiring, auto... functions>
 void evaluate_element(const ElementArguments& arguments, long i, float* outputs) {
