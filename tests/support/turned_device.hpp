@@ -123,7 +123,7 @@ inline void run_avg_pool2d_gradient(Executor& executor, ChannelsLast, const Pool
 struct Kernels : tenet::ReferenceKernels {
   using Executor = turned::Executor;
   using Kernel = void (*)(Executor&, const Arguments&);
-  static constexpr bool turns_images = true;
+  static constexpr bool turns_images = true, reads_repeated_rows = true;
 };
 
 struct Device {

@@ -32,6 +32,7 @@ struct CudaKernels {
   static constexpr const char* name = "cuda";
   static constexpr bool uses_tensor_float32 = tensor_float32;
   static constexpr bool turns_images = true;
+  static constexpr bool reads_repeated_rows = true;
   static constexpr bool joins_steps = true;
   static constexpr bool kernels_add_bias = true;
   static constexpr bool fuses_convolutions = fused;

@@ -73,13 +73,11 @@ struct JoinStepsPass {
     return step;
   }
 
-  template <class Function>
-  constexpr void for_each_access_of(const Unit& unit, Function function) const {
-    if (!unit.is_taken) for_each_access(g, order, given, as_step(unit), 0, function);
-  }
   constexpr bool conflicts(const Unit& unit, const MemoryAccess& access) const {
     bool found = false;
-    for_each_access_of(unit, [&](const MemoryAccess& other) { found = found || conflict(access, other); });
+    if (!unit.is_taken)
+      for_each_access(g, order, given, as_step(unit), 0,
+                      [&](const MemoryAccess& other) { found = found || conflict(access, other); });
     return found;
   }
 
@@ -95,8 +93,7 @@ struct JoinStepsPass {
     return none;
   }
 
-  /// Whether sum b may be taken in front of unit a, or (behind: true) with it; `mean`: the place of an input that is
-  /// not read then.
+  /// Whether sum b may be taken in front of unit a, or with it; `mean`: the place of an input that is not read then.
   constexpr bool may_pass(const Unit& a, const Unit& b, bool with_it, const Place* mean = nullptr) const {
     const auto& sum = step_of(b);
     const RegionCall& call = given.calls[b.region];
@@ -300,16 +297,19 @@ struct JoinStepsPass {
     return take(a, b, joint);
   }
 
+  /// Looks for a unit before that of a sum with which this may be joined.
   constexpr void take_back(int at) {
     Unit& sum = units[at];
     const int last = at > window ? at - window : 0;
-    // The sum of x that (x - mean)² may go with; units between the two do not read or write what is of concern.
+    // The sum of x that (x - mean)² may go with: nothing between them gives x or the mean another value, which may lie
+    // in the same place; but for the region behind that sum, from which the mean comes.
     const Place* mean = nullptr;
     for (int a = at - 1; a >= last && mean == nullptr; --a)
       if (mean = mean_between(units[a], sum); mean != nullptr) {
         bool free = true;
-        for (int between = at - 1; between > a && free; --between) free = may_pass(units[between], sum, false, mean);
-        if (free && may_pass(units[a], sum, false, mean) && join_sum(units[a], sum, true)) return;
+        for (int between = at - 1; between >= a && free; --between)
+          free = may_pass(units[between], sum, false, between <= a + 1 ? mean : nullptr);
+        if (free && join_sum(units[a], sum, true)) return;
       }
     for (int a = at - 1; a >= last; --a) {
       if (units[a].is_taken) continue;

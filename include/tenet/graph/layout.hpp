@@ -10,6 +10,10 @@ namespace tenet {
 template <class Kernels>
 inline constexpr bool turns_images = requires { requires Kernels::turns_images; };
 
+/// Whether a device's loops read a sample's row that is repeated, see `Access::repeats`.
+template <class Kernels>
+inline constexpr bool reads_repeated_rows = requires { requires Kernels::reads_repeated_rows; };
+
 namespace detail {
 
 /// The pass. A kernel's result lies as the kernel writes it. A region, or a sum of one, goes through its elements with
@@ -81,7 +85,9 @@ struct LayoutPass {
     const auto reads = [&](const TensorInfo& reader, int operand) {
       const Layout lies = storage.layout[fusion.value[operand]];
       const TensorInfo& read = type(operand);
-      const auto is_readable = [](const Access& how) { return how.regular || how.repeats > 1; };
+      const auto is_readable = [](const Access& how) {
+        return how.regular || (reads_repeated_rows<typename G::Context::Device> && how.repeats > 1);
+      };
       if (access_of(reader, read).full) {
         wanted = wanted || lies == layout;
         found = found && (!by_channels || lies == Layout::standard || type(fusion.value[operand]) == space) &&
