@@ -213,11 +213,9 @@ struct JoinStepsPass {
     wiring.operations = static_cast<signed char>(joint.first_operation + other.wiring.operations);
     return true;
   }
-  /// Adds an output: what unit b calls so.
+  /// Adds an output, in floats: what unit b calls so.
   constexpr void add_output(Joint& joint, const Unit& b, int k, const Place& to) {
     Wiring& wiring = joint.program.wiring;
-    if (to.dtype == DType::bfloat16)
-      wiring.narrow_outputs = static_cast<unsigned char>(wiring.narrow_outputs | 1 << joint.call.outputs);
     wiring.output[joint.call.outputs++] =
         static_cast<signed char>(-1 - joint.source(-1 - program_of(b).wiring.output[k]));
     given.outputs[given.used.outputs++] = to;
@@ -348,16 +346,13 @@ struct JoinStepsPass {
       behind.is_behind = true;
       units[count++] = behind;
     }
-    bool any = false;
     for (int u = 0; u < count; ++u)
-      if (is_sum(units[u])) {
-        take_back(u);
-        any = any || units[u].is_taken;
-      }
+      if (is_sum(units[u])) take_back(u);
+    bool any = false;
     for (int u = 1; u < count; ++u) {
       int before = u - 1;
       while (before > 0 && units[before].is_taken) --before;
-      any = (!units[u].is_taken && join_region(units[before], units[u])) || any;
+      any = units[u].is_taken || join_region(units[before], units[u]) || any;
     }
     return any ? rebuilt() : given;
   }
@@ -383,11 +378,8 @@ struct JoinStepsPass {
       add(step);
     }
     result.first_update = result.used.steps;
-    for (int s = given.first_update; s < given.used.steps; ++s) {
-      if (s == given.after_update) result.after_update = result.used.steps;
-      add(given.steps[s]);
-    }
-    if (given.after_update == given.used.steps) result.after_update = result.used.steps;
+    result.after_update = result.first_update + given.after_update - given.first_update;
+    for (int s = given.first_update; s < given.used.steps; ++s) add(given.steps[s]);
     return result;
   }
 };
