@@ -56,10 +56,11 @@ void for_each_row(Stream& stream, long rows, long length, const Work& work) {
     const auto blocks = static_cast<unsigned>((rows + teams - 1) / teams);
     detail::each_row<Members><<<blocks, threads_of_block, 0, stream.get()>>>(work, rows);
   };
-  if (length <= 1024)
-    start(Team<32>{});
-  else
+  constexpr bool by_blocks = requires { requires Work::takes_whole_blocks; };  // one kernel less to compile
+  if (by_blocks || length > 1024)
     start(Team<threads_of_block>{});
+  else if constexpr (!by_blocks)
+    start(Team<32>{});
   check(cudaGetLastError(), "starting a kernel");
 }
 

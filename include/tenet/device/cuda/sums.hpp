@@ -24,6 +24,7 @@ namespace detail {
 template <class Terms>
 struct Sums {
   static constexpr int numbers = Terms::numbers;
+  static constexpr bool takes_whole_blocks = numbers >= 4;
   /// Teams of a GPU's processor: enough reads that wait for memory, and not more numbers than registers hold.
   static constexpr int blocks_of_processor = [] {
     if constexpr (requires { Terms::blocks_of_processor; })
@@ -157,7 +158,8 @@ void run_sums(Executor& executor, const Terms& terms, long rows, long lanes, boo
   const long rows_of_part = std::max((rows + wanted - 1) / wanted, 1l);
   const long parts = std::max((rows + rows_of_part - 1) / rows_of_part, 1l);
   char* const memory = static_cast<char*>(executor.workspace()) + (Executor::workspace_bytes - most_bytes);
-  // A block's threads for a team, or a warp's where a thread has all rows of its lane, or one lane has few.
+  // A block's threads for a team, or a warp's where a thread has all rows of its lane, or one lane has few. (Where a
+  // lane is several numbers there is always a block.)
   const bool by_warp = lanes_of_team == 32 ? rows <= 32 : lanes_of_team == 1 && rows / parts <= 1024;
   const long length = by_warp ? 32 : threads * threads;
   for_each_row(executor, parts * tiles, length,
