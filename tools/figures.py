@@ -17,6 +17,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "figures"
@@ -27,10 +28,21 @@ TRAININGS = {"lenet": [], "resnet18": ["--images", "6000", "--epochs", "2"]}
 PLACE = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end figures -->)", re.DOTALL)
 
 
+def busy_cores(seconds: float = 3) -> float:
+    """How many cores are busy now, that is, with other programs. (A load average still counts those that have ended.)"""
+    def used() -> float:
+        fields = [int(word) for word in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")  # but idle, and waiting for a disk
+
+    before = used()
+    time.sleep(seconds)
+    return (used() - before) / seconds
+
+
 def measure(names: list[str]) -> None:
     """Runs the benchmarks and writes down when and on what kind of machine."""
     FIGURES.mkdir(exist_ok=True)
-    others = os.getloadavg()[0]  # before the measurements: other programs' work
+    others = busy_cores()  # before the measurements: other programs' work
     for name in names:
         if name == "training":
             for example, arguments in TRAININGS.items():
