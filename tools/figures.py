@@ -20,6 +20,9 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "benchmarks"))
+from servers import Others  # noqa: E402
+
 FIGURES = ROOT / "docs" / "figures"
 PAGES = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "cuda.md"]
 BENCHMARKS = {"hybrid": [], "compile": [], "products": [], "cpu": [], "parallel": []}
@@ -28,21 +31,12 @@ TRAININGS = {"lenet": [], "resnet18": ["--images", "6000", "--epochs", "2"]}
 PLACE = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end figures -->)", re.DOTALL)
 
 
-def busy_cores(seconds: float = 3) -> float:
-    """How many cores are busy now, that is, with other programs. (A load average still counts those that have ended.)"""
-    def used() -> float:
-        fields = [int(word) for word in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-        return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")  # but idle, and waiting for a disk
-
-    before = used()
-    time.sleep(seconds)
-    return (used() - before) / seconds
-
-
 def measure(names: list[str]) -> None:
     """Runs the benchmarks and writes down when and on what kind of machine."""
     FIGURES.mkdir(exist_ok=True)
-    others = busy_cores()  # before the measurements: other programs' work
+    others = Others()  # before the measurements; a load average still counts programs that have ended
+    time.sleep(3)
+    busy = others.cores()
     for name in names:
         if name == "training":
             for example, arguments in TRAININGS.items():
@@ -56,7 +50,7 @@ def measure(names: list[str]) -> None:
                 sys.exit(f"figures: ./dev bench {name} has written no figures")
         about = read("about")
         where = machine() if name not in OF_GPU else f"{gpu()}, {machine()}"
-        about[name] = {"date": datetime.date.today().isoformat(), "machine": where, "others": round(others, 1)}
+        about[name] = {"date": datetime.date.today().isoformat(), "machine": where, "others": round(busy, 1)}
         (FIGURES / "about.json").write_text(json.dumps(about, indent=2) + "\n")
 
 

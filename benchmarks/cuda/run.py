@@ -163,7 +163,7 @@ class CudaBench(Bench):
         peak = self.machine.ask("check copy")[0] / measure([Competitor(self.machine, "copy", "copy")], 3, 0.2)["copy"]
         groups = [(size, seconds) for size, seconds in zip(numbers[::2], numbers[1::2], strict=True) if size >= 64e6]
         if not groups:
-            return self.say(f"{network}: no group moves 64 MB")
+            raise RuntimeError("no group moves 64 MB")
         share = [100 * size / seconds / peak for size, seconds in groups]
         all_of_them = 100 * sum(size for size, _ in groups) / sum(seconds for _, seconds in groups) / peak
         name = f"{network} step, bf16: {len(groups)} fused groups"

@@ -127,6 +127,11 @@ TEST_CASE("forms of accesses", "[tensor_type]") {
   CHECK(access_of(image, Fixed<4, 1, 1>::info) == Access{6, 4, false, false, true});   // channels
   CHECK(access_of(image, Batched<4, 1, 1>::info) == Access{6, 4, true, false, true});  // channels of each sample
   CHECK(access_of(image, Fixed<3>::info) == Access{1, 3, false, false, true});         // a row
+  CHECK(access_of(image, Batched<1, 1, 3>::info) == Access{1, 3, true, false, false, false, 8});  // of each sample
+  CHECK(access_of(image, Batched<1, 2, 3>::info).repeats == 4);
+  CHECK(access_of(image, Batched<4, 1, 3>::info).repeats == 1);  // not one after the other
+  CHECK(access_of(image, Batched<1, 2, 1>::info).repeats == 1);  // its numbers do not stand side by side
+  CHECK(access_of(image, Fixed<1, 1, 3>::info).repeats == 1);    // regular
   CHECK(access_of(image, Scalar::info) == Access{24, 1, false, false, true});
   CHECK(access_of(image, Batched<>::info) == Access{24, 1, true, false, true});  // one number a sample
   CHECK_FALSE(access_of(image, Fixed<4, 1, 3>::info).regular);

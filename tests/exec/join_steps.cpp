@@ -8,6 +8,7 @@
 #include "../support/joining_device.hpp"
 #include "../support/network.hpp"
 #include "../support/networks.hpp"
+#include "../support/plan_check.hpp"
 #include "../support/same_training.hpp"
 
 using namespace tenet;
@@ -52,7 +53,7 @@ static_assert(alone<ResNetStep> == 1);
 // Without a library that adds the bias, this is stored and summed; the variance is behind it.
 using Unfused = Training<ResNet18<>, Image<1, 28, 28>, joining::Kernels<>>;
 static_assert(joint<Unfused>(0, 2, true) == 0 && alone<Unfused> == 17 + 1);
-// Devices without such loops have none, and no more steps than there are.
+// Devices without such loops have none.
 using Apart = Training<ResNet18<>, Image<1, 28, 28>, turned::Kernels>;
 static_assert(steps<Apart>([](const auto& step, const Wiring&) { return step.role == Role::store_and_sum; }) == 0);
 static_assert(alone<Apart> == 2 * 17 + 17 + 17 + 17 + 1);
@@ -97,6 +98,19 @@ TEST_CASE("programs whose sums are joined compute the same", "[join_steps]") {
   check_training<networks::ConvTowers, Image<2, 6, 5>, false, UpdateInBackward>(1e-5f);
   check_training<LeNet, Image<1, 28, 28>, false>(1e-5f);
   check_training<Dependent, Image<2, 6, 5>, false>(1e-5f);
+}
+
+TEST_CASE("places of sums that are taken earlier are nobody else's", "[join_steps]") {
+  law::check_plan<ResNetStep>();
+  law::check_plan<Training<networks::ConvTowers, Image<2, 6, 5>>>();
+  for (int i = 0; i < ResNetStep::graph.count; ++i)
+    for (int j = 0; j < ResNetStep::graph.count; ++j) {
+      const auto &sum = ResNetStep::graph.nodes[i], &other = ResNetStep::graph.nodes[j];
+      if (i == j || sum.operation == nullptr || sum.operation->kind != Kind::reduction || sum.type->batched) continue;
+      if (other.operation == nullptr || other.operation->kind == Kind::view || !ResNetStep::fusion.stored[j]) continue;
+      const Place &of_sum = ResNetStep::plan.place[i], &of_other = ResNetStep::plan.place[j];
+      if (of_sum.arena == Arena::fixed) REQUIRE(of_sum != of_other);
+    }
 }
 
 TEST_CASE("moments are one loop where a library adds the bias", "[join_steps]") {

@@ -138,6 +138,8 @@ struct Access {
   /// an image's positions where channels come last. 1: it is something else.
   long repeats = 1;
 
+  /// Every element is read, in whatever order.
+  constexpr bool whole() const { return full || turned; }
   /// One number throughout an aligned block of elements of the result (else: contiguous there).
   constexpr bool uniform() const { return !full && !turned && (inner > 1 || count == 1); }
   /// The length of those blocks; 0: any. Of what is turned, whose elements are as far apart throughout each.
@@ -182,7 +184,7 @@ constexpr Access access_of(const TensorInfo& to, const TensorInfo& from) {
   for (int i = last + 1; i < to.rank; ++i) result.inner *= to.extents[i];
   result.count = from.size();
   result.batched = from.batched;
-  if (!result.regular && from.batched && to.batched && last == to.rank - 1) {
+  if (!result.regular && from.batched) {
     long of_row = 1;
     for (int i = own; i < to.rank; ++i) of_row *= to.extents[i];
     if (of_row == result.count) result.repeats = total / of_row;

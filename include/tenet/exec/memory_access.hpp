@@ -24,8 +24,7 @@ constexpr MemoryAccess access_at(int step, const Place& place, long numbers, boo
 }
 /// By a region that reads an operand.
 constexpr MemoryAccess read_by(int step, const RegionCall& call, const RegionInput& input) {
-  const bool whole = input.access.full || input.access.turned;
-  return access_at(step, input.place, whole ? call.size() : input.access.count, false);
+  return access_at(step, input.place, input.access.whole() ? call.size() : input.access.count, false);
 }
 
 /// Calls function(access) for all that `step`, which has the number s, reads and writes in memory that any step writes.

@@ -54,7 +54,7 @@ class StepWorkSum {
     (call.batched ? work.flops.per_sample : work.flops.fixed) += (wiring.operations + wiring.summed) * call.size();
     for (int k = 0; k < call.inputs; ++k) {
       const RegionInput& input = lowered_.inputs[call.first_input + k];
-      const bool whole = input.access.full || input.access.turned;
+      const bool whole = input.access.whole();
       read(input.place, whole ? call.size() : input.access.count, whole ? call.batched : input.access.batched);
     }
     for (int k = 0; k < call.outputs && stores; ++k) {

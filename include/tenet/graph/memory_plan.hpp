@@ -2,32 +2,10 @@
 
 #include <tenet/graph/free_ranges.hpp>
 #include <tenet/graph/layout.hpp>
+#include <tenet/graph/place.hpp>
 #include <tenet/graph/slots.hpp>
 
 namespace tenet {
-
-/// The memories of a program.
-enum class Arena : unsigned char {
-  per_sample,  ///< values with a batch: offsets and sizes are multiplied by the batch
-  fixed,       ///< values without a batch
-  parameters,
-  gradients,
-  buffers,
-  states,   ///< of the optimizer, one after the other, each as large as the parameters
-  inputs,   ///< the caller's memory; `offset` says which input
-  numbers,  ///< constants and numbers that are set before a run
-};
-
-/// Where a value lies: arena base + offset (· batch, per sample).
-struct Place {
-  Arena arena = Arena::fixed;
-  DType dtype = DType::float32;  ///< of numbers: `float32` or `bfloat16`
-  long offset = 0;
-
-  constexpr Place() = default;
-  constexpr Place(Arena in, long at, DType as = DType::float32) : arena(in), dtype(as), offset(at) {}
-  friend constexpr bool operator==(const Place&, const Place&) = default;
-};
 
 /// Calls function(node) for what the region of `root`, or that in front of the sum `root`, reads element by element of
 /// values that lie in another layout, where that cannot be read across.
@@ -127,11 +105,6 @@ constexpr Place place_of_slot_state(const SlotTable<Slots>& slots, int index) {
 }
 
 }  // namespace detail
-
-/// Whether what lies in an arena was there before the run, and is given new values by it.
-constexpr bool holds_old_values(Arena arena) {
-  return arena == Arena::parameters || arena == Arena::buffers || arena == Arena::states;
-}
 
 /// Gives every stored value its place. A place is given back after the last step that reads it; the result of a region
 /// takes the place of an input that it reads element by element for the last time. Each device has a part of the arenas

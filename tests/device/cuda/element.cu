@@ -38,14 +38,7 @@ void check_stores_at(long batch) {
   }
 }
 
-/// A region without operations that reads its input in another order.
-constexpr Wiring turning = [] {
-  Wiring made;
-  made.inputs = made.outputs = 1;
-  made.output[0] = -1;
-  made.turned_inputs = 1;
-  return made;
-}();
+constexpr Wiring turning = copy_of(false, true);
 
 }  // namespace
 

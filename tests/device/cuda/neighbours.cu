@@ -5,6 +5,7 @@
 
 static_assert(alignof(tenet::gpu::detail::Neighbours<float, 1>) == 4 &&
               alignof(tenet::gpu::detail::Neighbours<float, 8>) == 16);
+static_assert(alignof(tenet::gpu::detail::Neighbours<float, 3>) == 4);
 static_assert(alignof(tenet::gpu::detail::Neighbours<tenet::bfloat16, 2>) == 4 &&
               sizeof(tenet::gpu::detail::Neighbours<tenet::bfloat16, 8>) == 16);
 

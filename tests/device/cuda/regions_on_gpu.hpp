@@ -42,16 +42,20 @@ constexpr Wiring narrowed(Wiring wiring, int inputs, int outputs) {
   return wiring;
 }
 
-/// Narrow numbers as floats, by a region without operations.
+/// A region without operations, whose input is narrow or turned.
+constexpr Wiring copy_of(bool narrow, bool turned) {
+  Wiring made;
+  made.inputs = made.outputs = 1;
+  made.output[0] = -1;
+  made.narrow_inputs = narrow;
+  made.turned_inputs = turned;
+  return made;
+}
+
+/// Narrow numbers as floats.
 template <class Place>
 void widen(Place& place, const float* from, long count, float* to) {
-  constexpr Wiring copy = [] {
-    Wiring made;
-    made.inputs = made.outputs = 1;
-    made.output[0] = -1;
-    made.narrow_inputs = 1;
-    return made;
-  }();
+  constexpr Wiring copy = copy_of(true, false);
   ElementArguments arguments{};
   arguments.executor = &place.executor;
   arguments.inputs[0] = {from, 1, 0};

@@ -28,6 +28,15 @@ TEST_CASE("a GPU that is not there is an error that says so", "[cuda][stream]") 
   }
 }
 
+TEST_CASE("a stream comes before those that run beside it", "[cuda][stream]") {
+  if (gpu::device_count() == 0) return;
+  gpu::Stream stream(0);
+  int first = 0, beside = 0;  // the lower the sooner
+  gpu::check(cudaStreamGetPriority(stream.get(), &first), "a test");
+  gpu::check(cudaStreamGetPriority(stream.lane(1).get(), &beside), "a test");
+  CHECK(first < beside);
+}
+
 TEST_CASE("what a stream records runs when it is replayed", "[cuda][stream]") {
   if (gpu::device_count() == 0) return;
   gpu::Stream stream(0);
