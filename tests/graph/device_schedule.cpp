@@ -47,6 +47,29 @@ static_assert(Training<Chain, Features<512>, 2>::order.end < 0.8 * Training<Chai
 static_assert(Inference<Wide<8>, Features<8>, 2>::order.flops[1] == 0);
 static_assert(Inference<Wide<8>, Features<8>, 2>::order.end == Inference<Wide<8>, Features<8>, 2>::order.sum);
 
+/// The same, with a layer behind both.
+struct WideWithHead {
+  Linear<512, 512> left1, left2, right1, right2;
+  Linear<512, 10> head;
+  constexpr auto forward(auto x) const { return head(left2(relu(left1(x))) + right2(relu(right1(x)))); }
+};
+
+/// Whether each of two towers has a device, which runs its products in both passes. Layers of the left one have the
+/// slots 0 to 3.
+template <class P>
+constexpr bool towers_keep_their_devices() {
+  int device[2] = {-1, -1};
+  for (int s = 0; s < P::order.count; ++s) {
+    const auto& node = P::graph.nodes[P::order.head[s]];
+    const std::string_view name = node.operation == nullptr ? "" : node.operation->name;
+    if ((name != "matmul" && name != "outer_sum") || node.layer >= 8) continue;
+    int& of = device[node.layer < 4 ? 0 : 1];
+    if (of >= 0 && of != P::order.device[s]) return false;
+    of = P::order.device[s];
+  }
+  return device[0] != device[1];
+}
+
 /// No step comes before what it reads, `before` says so, and all steps are there.
 template <class P>
 void check_order() {
@@ -78,6 +101,9 @@ void check_order() {
   }
   law::check_plan<P>();
 }
+
+static_assert(towers_keep_their_devices<WideInference>());
+static_assert(towers_keep_their_devices<Training<WideWithHead, Features<512>, 2>>());
 
 }  // namespace
 

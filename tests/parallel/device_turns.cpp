@@ -100,6 +100,13 @@ void check_turns() {
             needless += P::order.before[P::lowered.steps[b.step].number][d] <= P::lowered.steps[a.step].number;
         }
     }
+  if (turns.shared_update >= 0) {  // every parameter is updated, and by one device
+    std::vector<int> updates(static_cast<std::size_t>(P::slots.parameter_floats));
+    for (const auto& blocks : turns.updated)
+      for (const FloatRange& block : blocks)
+        for (long i = block.first; i < block.first + block.count; ++i) ++updates[static_cast<std::size_t>(i)];
+    CHECK(std::count(updates.begin(), updates.end(), 1) == P::slots.parameter_floats);
+  }
   CHECK(wrong == 0);
   CHECK(needless == 0);
   CHECK(pairs > 0);
@@ -126,6 +133,47 @@ TEST_CASE("steps that use the same memory come one after the other", "[device_tu
   check_network<networks::Residual, Image<2, 6, 5>, CrossEntropy, Sgd, InterOpParallel<2>>();
   check_network<networks::Transformer, Tokens<12>, CrossEntropy, AdamW, InterOpParallel<2>, UpdateInBackward>();
   check_network<LeNet, Image<1, 28, 28>, CrossEntropy, Sgd, InterOpParallel<2>, BFloat16>();
+}
+
+/// Which device updates what: "1: 0 to 48, …".
+std::string text_of(const std::vector<std::vector<FloatRange>>& parts) {
+  std::string text;
+  for (std::size_t d = 0; d < parts.size(); ++d)
+    for (const FloatRange& range : parts[d])
+      text += (text.empty() ? "" : ", ") + std::to_string(d) + ": " + std::to_string(range.first) + " to " +
+              std::to_string(range.first + range.count);
+  return text;
+}
+
+TEST_CASE("parameters are updated by whoever has written their gradients, and as many by each", "[device_turns]") {
+  using detail::parts_of_update;
+  CHECK(text_of(parts_of_update({{0, 1}, {48, 0}}, 96, 2)) == "0: 48 to 96, 1: 0 to 48");
+  CHECK(text_of(parts_of_update({{0, 0}, {16, 1}, {32, 0}, {48, 1}}, 64, 2)) ==
+        "0: 0 to 16, 0: 32 to 48, 1: 16 to 32, 1: 48 to 64");
+  CHECK(text_of(parts_of_update({{0, 0}, {80, 1}}, 96, 2)) == "0: 0 to 48, 1: 80 to 96, 1: 48 to 80");
+  CHECK(text_of(parts_of_update({{0, 2}}, 96, 3)) == "0: 32 to 64, 1: 64 to 96, 2: 0 to 32");
+  CHECK(text_of(parts_of_update({{0, 0}}, 5000, 1)) == "0: 0 to 4096, 0: 4096 to 5000");
+}
+
+/// Two towers whose layers are declared in turns.
+struct InTurns {
+  Linear<512, 512> left1, right1, left2, right2;
+  constexpr auto forward(auto x) const { return left2(relu(left1(x))) + right2(relu(right1(x))); }
+};
+
+TEST_CASE("each of two towers is updated by its device", "[device_turns]") {
+  using Step = Trainer<InTurns, MeanSquaredError, Sgd, Features<512>, InterOpParallel<2>>::Training;
+  const ProgramTurns turns = program_turns<Step>();
+  const auto device_of = [&](std::size_t slot) {
+    const long weight = Step::slots.slots[slot].offset;
+    for (std::size_t d = 0; d < 2; ++d)
+      for (const FloatRange& block : turns.updated[d])
+        if (weight >= block.first && weight < block.first + block.count) return static_cast<int>(d);
+    return -1;
+  };
+  CHECK(device_of(0) == device_of(4));
+  CHECK(device_of(2) == device_of(6));
+  CHECK(device_of(0) != device_of(2));
 }
 
 TEST_CASE("steps of drawn networks that use the same memory come one after the other", "[device_turns]") {

@@ -11,7 +11,7 @@ namespace tenet {
 struct StepCosts {
   static constexpr long batch = 32;
   static constexpr long moved_float = 8;        ///< read or written, near
-  static constexpr long moved_from_other = 16;  ///< read where another device has written it, besides
+  static constexpr long moved_from_other = 16;  ///< besides, read by a device that has not written it
   static constexpr long step = 20'000;          ///< a call: some tenths of a microsecond
   static constexpr long wait = 100'000;         ///< until a device sees that another one has ended a step
 };
@@ -70,7 +70,8 @@ constexpr long step_cost(const G& g, const Fusion<G::count>& fusion, int head, l
 namespace detail {
 
 /// List scheduling: of the steps whose inputs are there, the one that can begin first comes next, where it can begin
-/// first; of several the one with the longest chain of steps behind it. Where that gains nothing, one device runs all.
+/// first; of several the one with the longest chain of steps behind it, and the device that has written most of what it
+/// reads. Where that gains nothing, one device runs all.
 template <class G, int Devices>
 struct DevicePass {
   static constexpr int n = G::count;
@@ -86,7 +87,8 @@ struct DevicePass {
   int first_edge[n]{}, next_edge[max_reads * n]{}, edge_to[max_reads * n]{};
   int edges = 0;
   int missing[n]{};  // of each step: how many others, that have not been placed, it needs
-  long cost[n]{}, behind[n]{}, results[n]{}, ready[n][Devices]{};
+  long cost[n]{}, behind[n]{}, results[n]{};
+  long ready[n][Devices]{}, fetching[n][Devices]{};  // when it can begin there, and what it takes longer there
   int first_update = 0;
 
   constexpr DevicePass(const G& graph, const Fusion<n>& fused)
@@ -149,6 +151,16 @@ struct DevicePass {
     order.device[number] = d;
   }
 
+  struct Candidate {
+    long begin, minus_behind, fetching;
+    int step;
+  };
+  static constexpr bool is_before(const Candidate& a, const Candidate& b) {
+    if (a.begin != b.begin) return a.begin < b.begin;
+    if (a.minus_behind != b.minus_behind) return a.minus_behind < b.minus_behind;
+    return a.fetching != b.fetching ? a.fetching < b.fetching : a.step < b.step;
+  }
+
   /// The steps that are behind each other in the given schedule, on the first device.
   constexpr void keep_on_first(int from, int to) {
     for (int s = from; s < to; ++s) place(s, 0);
@@ -173,23 +185,22 @@ struct DevicePass {
         for (int d = 0; d < Devices; ++d) {
           const int s = waiting[k];
           const long start = ready[s][d] > free[d] ? ready[s][d] : free[d];
-          const bool first = best < 0 || start < begin ||
-                             (start == begin && (behind[s] > behind[waiting[best]] ||
-                                                 (behind[s] == behind[waiting[best]] && s < waiting[best])));
-          if (first) best = k, device = d, begin = start;
+          if (best < 0 || is_before({start, -behind[s], fetching[s][d], s},
+                                    {begin, -behind[waiting[best]], fetching[waiting[best]][device], waiting[best]}))
+            best = k, device = d, begin = start;
         }
       const int s = waiting[best];
       waiting[best] = waiting[--count];
       place(s, device);
-      free[device] = begin + cost[s];
+      free[device] = begin + cost[s] + fetching[s][device];
       order.flops[device] += flops_of(s);
       if (free[device] > order.end) order.end = free[device];
       for (int e = first_edge[s]; e >= 0; e = next_edge[e]) {
         const int to = edge_to[e];
-        const long crossing = StepCosts::wait + StepCosts::moved_from_other * results[s];
         for (int d = 0; d < Devices; ++d) {
-          const long there = free[device] + (d == device ? 0 : crossing);
+          const long there = free[device] + (d == device ? 0 : StepCosts::wait);
           if (there > ready[to][d]) ready[to][d] = there;
+          if (d != device) fetching[to][d] += StepCosts::moved_from_other * results[s];
         }
         if (--missing[to] == 0) waiting[count++] = to;
       }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <tenet/comm/collectives.hpp>
 #include <tenet/exec/turns.hpp>
 #include <tenet/parallel/replicas.hpp>
 #include <vector>
@@ -13,6 +15,7 @@ namespace tenet {
 struct ProgramTurns {
   std::vector<DeviceTurns> of;  ///< each device
   int shared_update = -1;       ///< the step in whose turn all devices run a part of the optimizer's steps
+  std::vector<std::vector<FloatRange>> updated;  ///< by device: which parameters it updates then, in blocks
 };
 
 namespace detail {
@@ -60,6 +63,33 @@ struct DeviceOfSteps {
 template <class Program>
 inline constexpr DeviceOfSteps<Program> device_of_steps{};
 
+/// Which device updates which parameters: as many each, and rather those whose gradients it has written, which lie in
+/// its caches. `writers`: by the first number of what a step has written of the gradients, its device. In blocks that
+/// stay in cache from one step of the optimizer to the next.
+[[gnu::noinline]] inline std::vector<std::vector<FloatRange>> parts_of_update(const std::map<long, int>& writers,
+                                                                             long floats, int devices) {
+  constexpr long block = 4096;
+  std::vector<std::vector<FloatRange>> parts(static_cast<std::size_t>(devices));
+  std::vector<FloatRange> left;
+  std::vector<long> room(static_cast<std::size_t>(devices));
+  for (int d = 0; d < devices; ++d) room[static_cast<std::size_t>(d)] = part_of(floats, d, devices).count;
+  const auto give = [&](std::size_t d, FloatRange range) {  // as much of it as there is room for; returns the rest
+    const long count = std::min(range.count, room[d]);
+    room[d] -= count;
+    for (long at = 0; at < count; at += block) parts[d].push_back({range.first + at, std::min(block, count - at)});
+    return FloatRange{range.first + count, range.count - count};
+  };
+  for (auto writer = writers.begin(); writer != writers.end(); ++writer) {
+    const auto next = std::next(writer);
+    const FloatRange rest = give(static_cast<std::size_t>(writer->second),
+                                 {writer->first, (next == writers.end() ? floats : next->first) - writer->first});
+    if (rest.count > 0) left.push_back(rest);
+  }
+  for (FloatRange rest : left)
+    for (std::size_t d = 0; d < parts.size() && rest.count > 0; ++d) rest = give(d, rest);
+  return parts;
+}
+
 }  // namespace detail
 
 /// The turns of the devices of a program that is spread over several.
@@ -76,6 +106,11 @@ ProgramTurns program_turns() {
         access.step = steps.shared_update;
     std::stable_sort(accesses.begin(), accesses.end(),
                      [](const MemoryAccess& a, const MemoryAccess& b) { return a.step < b.step; });
+    std::map<long, int> writers{{0, 0}};  // what nobody writes goes with what lies before it
+    for (const MemoryAccess& access : accesses)
+      if (access.arena == Arena::gradients && access.writes && access.step < Program::lowered.first_update)
+        writers[access.first] = steps.device[static_cast<std::size_t>(access.step)];
+    result.updated = detail::parts_of_update(writers, Program::slots.parameter_floats, Program::order.devices);
   }
   result.of = turns_of(accesses, steps.device, Program::order.devices);
   return result;

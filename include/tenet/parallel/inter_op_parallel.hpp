@@ -97,14 +97,13 @@ class InterOpExecution {
          "that device " + std::to_string(wait.device) + " ends it", "it has not in 10 minutes");
   }
 
-  /// A device's part of the optimizer's steps, in blocks that stay in cache from one of these steps to the next.
+  /// A device's part of the optimizer's steps.
   void update(int device) {
-    constexpr long block = 4096;
-    const FloatRange part = part_of(Program::slots.parameter_floats, device, devices_->size());
+    const std::vector<FloatRange>& blocks = turns_.updated[index(device)];
     const auto span = open_span(devices_->executor(device), update_span<Program>);
-    devices_->run_each(device, static_cast<int>((part.count + block - 1) / block), [&](int task) {
-      const long from = part.first + task * block;
-      execution_.update(from, std::min(from + block, part.first + part.count));
+    devices_->run_each(device, static_cast<int>(blocks.size()), [&](int task) {
+      const FloatRange& part = blocks[index(task)];
+      execution_.update(part.first, part.first + part.count);
     });
   }
 
