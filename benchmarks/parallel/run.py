@@ -4,12 +4,17 @@ another, parameter servers whose ranks are slow in turns, predicted step times, 
 slow link, the towers of a network on two devices, a sparse model without locks, and gradients in shared memory."""
 from __future__ import annotations
 
-import pathlib
+import collections
 import sys
+from typing import Any, Generator
 
 import networks
 from harness import BUILD, ROOT, Row, arguments, build, report, run_json
 from servers import HERE, Competitor, Server, environment, measure
+
+# A part is measured in turns with all others, so that minutes in which the machine is slow, or its cores are far apart,
+# do not hold all that a part has: it yields between two turns, and returns its rows.
+Part = Generator[None, None, list[Row]]
 
 gloo: dict[str, float] = {}  # microseconds of its all_reduce by bytes, as the peers' programs find them beside their steps
 CASES = ("one", "half", "direct", "ring", "reproducible", "micro", "synchronised")
@@ -23,19 +28,36 @@ def check(name: str, figures: dict[str, list[float]], tolerance: float) -> None:
             raise SystemExit(f"{name}: {label} has the losses {found}, the first one {expected}")
 
 
-def steps(name: str, batch: int, turns: int = 4) -> tuple[dict[str, float], dict]:
+def least(a: Any, b: Any) -> Any:
+    """Of two results of the same form the lesser numbers."""
+    if isinstance(a, dict):
+        return {key: least(each, b[key]) for key, each in a.items()}
+    return [least(*pair) for pair in zip(a, b, strict=True)] if isinstance(a, list) else min(a, b)
+
+
+def least_of_runs(*command, turns: int = 3) -> Generator[None, None, dict]:
+    found = run_json(*command)
+    for _ in range(turns - 1):
+        yield
+        found = least(found, run_json(*command))
+    return found
+
+
+def steps(name: str, batch: int, turns: int = 4) -> Generator[None, None, tuple[dict[str, float], dict]]:
     """Seconds of our steps by case, and what PyTorch's program finds."""
     folder = BUILD / "benchmarks" / "parallel" / name
     networks.write_data(name, batch, folder)
     program = build("bench_parallel_ours_steps") / "bench_parallel_ours_steps"
     peer: dict = {}
     best: dict[str, float] = {}
-    for _ in range(3):  # in turns
+    for turn in range(3):
+        if turn > 0:
+            yield
         with Server(program, name, str(batch), folder, threads=1) as server:
             losses = {case: server.ask("check " + case) for case in CASES}
             losses.pop("half")
             found = measure([Competitor(server, case, case) for case in CASES], turns, 0.5)
-            best = {case: min(seconds, best.get(case, seconds)) for case, seconds in found.items()}
+            best = least(found, best or found)
         found = run_json(sys.executable, HERE / "torch_ddp.py", name, str(batch), folder, env=environment(1))
         # Batch norm takes its statistics from a replica's part: one device has others.
         check(name, {"direct": losses["direct"], "ring": losses["ring"], "PyTorch": found["losses"]}, 2e-2)
@@ -48,11 +70,12 @@ def steps(name: str, batch: int, turns: int = 4) -> tuple[dict[str, float], dict
     return best, peer
 
 
-def asynchronous() -> list[Row]:
+def asynchronous() -> Part:
     """n steps, queued, over t1 + n * t2 + t3: times of preparing a batch, training on it, and taking the result."""
     rows = []
     program = build("bench_parallel_ours_asynchronous") / "bench_parallel_ours_asynchronous"
-    for name, found in run_json(program).items():  # the program has checked that both ways give the same bits
+    best = yield from least_of_runs(program)  # it has checked that both ways give the same bits
+    for name, found in best.items():
         bound = found["t1"] + found["steps"] * found["t2"] + found["t3"]
         rows.append(Row(f"{name}, asynchronous: {found['steps']} steps over t1 + n*t2 + t3", "times",
                         found["queued"] / bound, {}, 1.05 if found["t2"] > 1e-4 else None))
@@ -61,9 +84,9 @@ def asynchronous() -> list[Row]:
     return rows
 
 
-def staleness() -> list[Row]:
+def staleness() -> Part:
     """Parameter servers, four ranks: in each step another one, at random, is three times slower than the others."""
-    found = run_json(build("bench_parallel_ours_staleness") / "bench_parallel_ours_staleness")
+    found = yield from least_of_runs(build("bench_parallel_ours_staleness") / "bench_parallel_ours_staleness", turns=1)
     if found["most_ahead"] > found["bound"]:
         raise SystemExit(f"a rank was {found['most_ahead']} steps ahead, allowed were {found['bound']}")
     name = "parameter server, 4 ranks, one at a time three times slower:"
@@ -73,21 +96,19 @@ def staleness() -> list[Row]:
                 found["bulk_synchronous"] / found["asynchronous"], {}, higher_is_better=True)]
 
 
-def inter_op() -> list[Row]:
+def inter_op() -> Part:
     """Two towers that do not depend on each other on two devices, over one after the other; 0.5 is the limit."""
     program = build("bench_parallel_ours_inter_op") / "bench_parallel_ours_inter_op"
-    best: dict[str, dict[str, float]] = {}
-    for _ in range(3):
-        for name, each in run_json(program).items():  # it compares the bits
-            best[name] = {case: min(seconds, best.get(name, each)[case]) for case, seconds in each.items()}
+    best = yield from least_of_runs(program)  # it compares the bits
     return [Row(f"two towers of {name}, InterOpParallel<2> over one core", "times", each["two"] / each["one"], {}, 0.55)
             for name, each in best.items()]
 
 
-def prediction() -> list[Row]:
+def prediction() -> Part:
     """Step times of two workers: predicted from what one worker takes by itself, and measured; the larger over the
     smaller. And what ranks gain that are slow in turns, to be compared with the measured rows of `staleness`."""
-    found = run_json(build("bench_parallel_ours_prediction") / "bench_parallel_ours_prediction")
+    program = build("bench_parallel_ours_prediction") / "bench_parallel_ours_prediction"
+    found = yield from least_of_runs(program, turns=1)
     turns = found.pop("slow in turns")
     rows = [Row(f"{name}: predicted step over measured, or the other way round", "times",
                 max(each["predicted"] / each["measured"], each["measured"] / each["predicted"]), {}, 1.1)
@@ -99,17 +120,24 @@ def prediction() -> list[Row]:
                        higher_is_better=True)]
 
 
-def overlap() -> list[Row]:
+def overlap() -> Part:
     """Two ranks whose messages take as long as over 1 Gbit/s: the communication that hides behind the backward pass, over
     what the plan of buckets allows."""
-    found = run_json(build("bench_parallel_ours_overlap") / "bench_parallel_ours_overlap")
+    delayed = build("bench_parallel_ours_overlap") / "bench_parallel_ours_overlap"
+    program = build("bench_parallel_ours_mpi_overlap") / "bench_parallel_ours_mpi_overlap"
+    found, runs = run_json(delayed), [run_json(ROOT / "tools" / "mpirun.sh", "2", program)]
+    for _ in range(2):
+        yield
+        found = least(found, run_json(delayed))
+        runs.append(run_json(ROOT / "tools" / "mpirun.sh", "2", program))
     rows = []
     for name, each in found.items():
-        share = 100 * each["allowed"] / each["communicating"]
-        rows.append(Row(f"{name}, two ranks over 1 Gbit/s (delayed): hidden communication over what the buckets allow ({share:.0f} %)",
-                        "times", each["hidden"] / each["allowed"], {}, 0.9, higher_is_better=True))
-    program = build("bench_parallel_ours_mpi_overlap") / "bench_parallel_ours_mpi_overlap"
-    runs = [run_json(ROOT / "tools" / "mpirun.sh", "2", program) for _ in range(3)]
+        hidden = each["communicating"] - (each["slow"] - each["fast"])
+        label = f"{name}, two ranks over 1 Gbit/s (delayed):"
+        rows.append(Row(f"{label} hidden communication over what the buckets allow", "times", hidden / each["allowed"], {},
+                        0.9, higher_is_better=True))
+        rows.append(Row(f"{label} communication that the buckets allow to be hidden", "%",
+                        100 * each["allowed"] / each["communicating"], {}, higher_is_better=True))
     for name in runs[0]:
         for way, text_of_way in (("messages", "by MPI's messages"), ("shared", "in shared memory")):
             label = f"{name}, mpirun -n 2 on two cores, {text_of_way}"
@@ -121,10 +149,10 @@ def overlap() -> list[Row]:
     return rows
 
 
-def sparse() -> list[Row]:
+def sparse() -> Part:
     """A table of 10^7 parameters of which a batch touches some rows: Hogwild beside one thread, which takes batches as
     large as Hogwild's updates."""
-    found = run_json(build("bench_parallel_ours_sparse") / "bench_parallel_ours_sparse")
+    found = yield from least_of_runs(build("bench_parallel_ours_sparse") / "bench_parallel_ours_sparse")
     name = "Hogwild, 10^7 sparse parameters, 2 threads:"
     return [Row(f"{name} one thread over it", "times", min(found["serial"], found["one"]) / found["two"], {}, 1.6,
                 higher_is_better=True),
@@ -134,13 +162,10 @@ def sparse() -> list[Row]:
                 found["dense_step"] / found["sparse_step"], {}, higher_is_better=True)]
 
 
-def gradients_in_shared_memory() -> list[Row]:
+def gradients_in_shared_memory() -> Part:
     """Steps of two processes whose gradients lie where they are sent from, over those that are copied to be sent."""
     program = build("bench_parallel_ours_shared_memory_steps") / "bench_parallel_ours_shared_memory_steps"
-    best: dict[str, list[float]] = {}
-    for _ in range(3):
-        found = run_json(ROOT / "tools" / "processes.sh", "2", program)  # it compares the bits
-        best = {name: [min(pair) for pair in zip(each, best.get(name, each))] for name, each in found.items()}
+    best = yield from least_of_runs(ROOT / "tools" / "processes.sh", "2", program)  # it compares the bits
     return [Row(f"{name}, 2 processes: gradients in shared memory over copied into it", "times", shared / copied, {})
             for name, (shared, copied) in best.items()]
 
@@ -149,8 +174,8 @@ def text(size: int) -> str:
     return f"{size / 1024:g} KB" if size < 1 << 20 else f"{size / (1 << 20):.3g} MB"
 
 
-def resnet18_steps() -> list[Row]:
-    ours, ddp = steps("ResNet-18", 32, turns=10)  # few steps a turn
+def resnet18_steps() -> Part:
+    ours, ddp = yield from steps("ResNet-18", 32, turns=10)  # few steps a turn
     name, peers = "ResNet-18 step, batch 32,", {"PyTorch DDP, 2 processes": ddp["step"] * 1e3}
     return [Row(f"{name} DataParallel<2> over one core", "times", ours["one"] / ours["direct"], {}, 1.85,
                 higher_is_better=True),
@@ -163,10 +188,10 @@ def resnet18_steps() -> list[Row]:
                 ours["synchronised"] / ours["direct"], {})]
 
 
-def small_steps() -> list[Row]:
+def small_steps() -> Part:
     rows = []
     for label in ("784-256-10", "32-64-64-10"):
-        ours, ddp = steps("MLP " + label, 256)
+        ours, ddp = yield from steps("MLP " + label, 256)
         alone = {"PyTorch DDP": (ddp["step"] - ddp["alone"]) * 1e6}
         for case, name in (("direct", ""), ("ring", ", Ring")):
             rows.append(Row(f"{label}, batch 256, what synchronising two devices adds{name}", "us",
@@ -174,19 +199,20 @@ def small_steps() -> list[Row]:
     return rows
 
 
-def all_reduce() -> list[Row]:
+def all_reduce() -> Part:
     """Among threads, processes and ranks under mpirun, of numbers where they were left, and of numbers just written."""
     if not gloo:
-        steps("MLP 32-64-64-10", 256)
+        yield from steps("MLP 32-64-64-10", 256)
     programs = build(*(f"bench_parallel_ours_{kind}_all_reduce" for kind in ("threads", "shared_memory", "mpi")))
     best: dict[str, dict[str, list[float]]] = {}
-    for _ in range(3):
+    for turn in range(3):
+        if turn > 0:
+            yield
         for kind, launcher in (("threads", []), ("mpi", ["mpirun.sh", "2"]), ("shared_memory", ["processes.sh", "2"]),
                                ("four ranks", ["mpirun.sh", "4"])):
             program = programs / f"bench_parallel_ours_{'mpi' if kind == 'four ranks' else kind}_all_reduce"
             found = run_json(*([ROOT / "tools" / launcher[0], launcher[1]] if launcher else []), program)
-            before = best.get(kind, found)
-            best[kind] = {size: [min(pair) for pair in zip(each, before[size])] for size, each in found.items()}
+            best[kind] = least(found, best.get(kind, found))
     threads, processes, shared = best["threads"], best["mpi"], best["shared_memory"]
     bars = {4096: 0.5, 65536: 3, 4194304: 120}
     rows = []
@@ -218,12 +244,18 @@ def main() -> int:
                         help="one of " + ", ".join(part.__name__ for part in PARTS) +
                              "; may be repeated; in the JSON file the other rows stay")
     options = parser.parse_args()
-    rows: list[Row] = []
-    for part in PARTS:
-        if not options.only or part.__name__ in options.only:
-            print("==", part.__name__, file=sys.stderr, flush=True)
-            rows += part()
-    return report(rows, options)
+    rows: dict[str, list[Row]] = {part.__name__: [] for part in PARTS}
+    waiting = collections.deque((part.__name__, part()) for part in PARTS
+                                if not options.only or part.__name__ in options.only)
+    while waiting:
+        name, part = waiting.popleft()
+        print("==", name, file=sys.stderr, flush=True)
+        try:
+            next(part)
+            waiting.append((name, part))
+        except StopIteration as end:
+            rows[name] = end.value
+    return report([row for part in rows.values() for row in part], options)
 
 
 if __name__ == "__main__":

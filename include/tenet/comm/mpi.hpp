@@ -123,7 +123,7 @@ class MpiTransport {
   /// processes of one machine, with what it says itself, and 64 KiB over TCP: a message that is little longer is
   /// quicker in pieces of that. One that is much longer is not, but for those whose sums stay in the cache.
   long segment_of(long floats) const {
-    constexpr long machine = 1000, machine_piece = 960, machine_segment = 34 << 10;
+    constexpr long machine = 1000, machine_piece = 960, machine_segment = 68 << 10;
     constexpr long network_piece = 15 << 10, network_segment = 256 << 10;
     if (is_within_machine_) return floats > machine && floats <= 3 * machine_piece ? machine_piece : machine_segment;
     return floats <= network_segment / 4 ? network_piece : network_segment;

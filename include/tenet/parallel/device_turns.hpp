@@ -67,7 +67,7 @@ inline constexpr DeviceOfSteps<Program> device_of_steps{};
 /// its caches. `writers`: by the first number of what a step has written of the gradients, its device. In blocks that
 /// stay in cache from one step of the optimizer to the next.
 [[gnu::noinline]] inline std::vector<std::vector<FloatRange>> parts_of_update(const std::map<long, int>& writers,
-                                                                             long floats, int devices) {
+                                                                              long floats, int devices) {
   constexpr long block = 4096;
   std::vector<std::vector<FloatRange>> parts(static_cast<std::size_t>(devices));
   std::vector<FloatRange> left;
