@@ -136,6 +136,92 @@ TEST_CASE("a step copies its batch in and its results out, and no parameters", "
   CHECK(far::Executor::allocations == allocations);
 }
 
+TEST_CASE("a recorded step is one call behind the copies of its batch", "[exec][resident_execution]") {
+  Pair pair;
+  far::Executor& executor = pair.there.executor();
+  for (int i = 0; i < 2; ++i) pair.step(4);
+  const long calls = executor.calls;
+  pair.step(4);  // with another seed
+  CHECK(executor.calls - calls == 3);
+}
+
+namespace {
+
+/// A device that does what it is given when it is waited for, and no earlier, from its first recording on.
+struct LateExecutor : far::Executor {
+  using far::Executor::Executor;
+  void copy_in(void* to, const void* from, long bytes) {
+    give_later([=, this] { far::Executor::copy_in(to, from, bytes); });
+  }
+  void copy_out(void* to, const void* from, long bytes) {
+    give_later([=, this] { far::Executor::copy_out(to, from, bytes); });
+  }
+  void replay(const Recording& recording) {
+    give_later([=, this] {
+      is_at_work_ = true;
+      far::Executor::replay(recording);
+      is_at_work_ = false;
+    });
+  }
+  void synchronize() {
+    for (const auto& task : std::exchange(tasks_, {})) task();
+    far::Executor::synchronize();
+  }
+
+ private:
+  void give_later(std::function<void()> task) {
+    if (is_at_work_ || recorded == 0) return task();
+    tasks_.push_back(std::move(task));
+  }
+  std::vector<std::function<void()>> tasks_;
+  bool is_at_work_ = false;
+};
+struct LateKernels : ReferenceKernels {
+  using Executor = LateExecutor;
+  using Kernel = void (*)(Executor&, const Arguments&);
+};
+struct LateDevice {
+  using Kernels = LateKernels;
+  static constexpr int index = 0;
+  static constexpr int threads() { return 1; }
+};
+
+/// The parameters behind some runs, of which each has another learning rate; the host waits for each, or for none.
+template <class Device, class Kernels>
+std::vector<float> after_runs(bool waits) {
+  using P = Trainer<Net, CrossEntropy, PlainSgd, Shape, Device>::Training;
+  ResidentDevice<Device, Kernels> device;
+  ResidentExecution<P> execution(device);
+  Weights<Net> weights(3);
+  std::vector<float> parameters(weights.parameters(), weights.parameters() + P::slots.parameter_floats);
+  std::vector<float> gradients(static_cast<std::size_t>(P::slots.parameter_floats));
+  execution.bind(Arena::parameters, parameters.data());
+  execution.bind(Arena::buffers, weights.buffers());
+  execution.bind(Arena::gradients, gradients.data());
+  execution.use_weights(1);
+  const Samples samples(12);
+  execution.give(0, samples.images.data());
+  execution.give(1, samples.labels.data());
+  for (int i = 0; i < 5; ++i) {
+    const auto scalars = PlainSgd{.learning_rate = 0.05f * static_cast<float>(1 + i)}.scalars(i);
+    execution.set_scalars(scalars.data(), static_cast<std::uint64_t>(i));
+    execution.run(4);
+    if (waits || i == 0) execution.await();  // the first one is not recorded
+  }
+  execution.await();
+  device.has_changed(2);
+  device.bring_back();
+  return parameters;
+}
+
+}  // namespace
+
+TEST_CASE("numbers that a run has not read yet are not written over", "[exec][resident_execution]") {
+  const auto expected = after_runs<far::Device, far::Kernels>(true);
+  CHECK(after_runs<LateDevice, LateKernels>(true) == expected);
+  CHECK(after_runs<LateDevice, LateKernels>(false) == expected);
+}
+
 TEST_CASE("steps are recorded once a size of batch, and again where the memory has moved",
           "[exec][resident_execution]") {
   Pair pair;
@@ -253,7 +339,7 @@ TEST_CASE("data that stays on a device trains as a loader on the host does, and 
   pair.there.fit(there, options);
   CHECK(found.size() == 12);
   CHECK(found == expected);
-  CHECK(executor.recorded == 2);  // 8 samples, and 6 at the end of an epoch
+  CHECK(executor.recorded == 3);  // 8 samples, with each side of the host, and 6 at the end of an epoch
   const long numbers = static_cast<long>(TrainerOn<far::Device>::Training::numbers.size());
   CHECK(step_bytes == 4 * (numbers + 2 + 6));  // a seed, and which samples
   pair.step(12), pair.step(8);                 // from the host between

@@ -53,14 +53,17 @@ struct Executor : tenet::reference::Serial {
       tenet::fail("far", "copying in", "success", "device " + std::to_string(device_) + " is gone");
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
     bytes_in += bytes;
+    calls += !is_replaying_;
   }
   void copy_out(void* to, const void* from, long bytes) {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
     bytes_out += bytes;
+    calls += !is_replaying_;
   }
   void copy_there(void* to, const void* from, long bytes) {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
     bytes_there += bytes;
+    calls += !is_replaying_;
   }
   static void call_on_host(void (*function)(void*), void* of) { function(of); }
   void synchronize() {
@@ -76,7 +79,10 @@ struct Executor : tenet::reference::Serial {
   }
   void replay(const Recording& recording) {
     ++replayed;
+    ++calls;
+    is_replaying_ = true;
     recording();
+    is_replaying_ = false;
   }
 
   void begin_range(const char* name) { ranges.push_back(std::string(depth++, ' ') + name); }
@@ -90,9 +96,11 @@ struct Executor : tenet::reference::Serial {
   bool one_by_one = false;
   long fails_at = -1;  ///< which wait throws
   long bytes_in = 0, bytes_out = 0, bytes_there = 0, waits = 0, recorded = 0, replayed = 0;
+  long calls = 0;  ///< copies and replays that the host has started by themselves
 
  private:
   int device_;
+  bool is_replaying_ = false;
 };
 
 template <class Work>

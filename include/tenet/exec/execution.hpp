@@ -104,10 +104,6 @@ class Execution {
     });
     arenas_[Arena::fixed] = fixed_.data();
     arenas_[Arena::numbers] = numbers_.data();
-    if constexpr (HasOwnMemory<Executor>) {
-      numbers_there_.grow(executor, numbers_.size(), "the numbers of a program");
-      arenas_[Arena::numbers] = numbers_there_.data();
-    }
     if constexpr (batch_is_known<typename Kernels::Arguments>)
       prepare(Kernels::Arguments::batch, Kernels::Arguments::batch);
   }
@@ -166,7 +162,8 @@ class Execution {
   void begin(int batch) { begin(batch, batch); }
   /// The same for a worker with `batch` of the samples, perhaps none, that all workers have.
   void begin(int batch, long samples_of_all) {
-    begin(batch, samples_of_all, [this](int first, int last) { run_steps(first, last); });
+    find_room(batch, samples_of_all);
+    run_prepared([this](int first, int last) { run_steps(first, last); });
   }
   void run_steps(int first, int last) {
     if constexpr (Program::is_on_part)
@@ -246,22 +243,20 @@ class Execution {
   static constexpr bool has_one_sample() { return detail::has_one_sample<Program, OneSample>; }
 
  protected:
-  /// `begin`, where run_prepared(first, last) runs the prepared steps.
-  template <class RunPrepared>
-  void begin(int batch, long samples_of_all, const RunPrepared& run_prepared) {
+  /// The two parts of `begin`: the memory and the numbers for a batch; and the steps that are run once, by run(first,
+  /// last), if they have not been.
+  void find_room(int batch, long samples_of_all) {
     if (batch != arenas_.batch || samples_of_all != samples_of_all_) prepare(batch, samples_of_all);
-    bring_in_numbers();
+  }
+  template <class Run>
+  void run_prepared(const Run& run) {
     if constexpr (Program::lowered.prepared_steps > 0) {
-      if (!is_prepared_) run_prepared(0, Program::lowered.prepared_steps);
+      if (!is_prepared_) run(0, Program::lowered.prepared_steps);
       is_prepared_ = true;
     }
   }
-  /// Those that have been set, to where the device reads them.
-  void bring_in_numbers() {
-    if constexpr (HasOwnMemory<Executor>)
-      if (std::exchange(numbers_are_new_, false) && numbers_.size() > 0)
-        executor_->copy_in(numbers_there_.data(), numbers_.data(), numbers_.size() * 4);
-  }
+  /// Those that have been set.
+  const Buffer& numbers() const { return numbers_; }
 
  private:
   auto& one_sample() const { return one_sample_.as<detail::OneSampleExecution<Program>>(); }
@@ -309,7 +304,6 @@ class Execution {
 
   template <class Function>
   void for_each_number(Function function) {
-    numbers_are_new_ = true;
     int at = 0;
     for (const NumberEntry& entry : Program::numbers) function(entry, numbers_.data()[at++]);
   }
@@ -317,12 +311,11 @@ class Execution {
   Executor* executor_;
   DeviceBuffer<Executor> per_sample_, fixed_;
   Buffer numbers_;
-  DeviceBuffer<Executor> numbers_there_;  // on a device with a memory of its own
   Arenas arenas_{};
   std::array<Workspace, static_cast<std::size_t>(Program::order.count)> workspaces_{};  // by the number of a step
   long samples_of_all_ = 0;
   std::uint64_t version_ = 0;
-  bool ran_one_sample_ = false, is_prepared_ = false, numbers_are_new_ = true;
+  bool ran_one_sample_ = false, is_prepared_ = false;
   /// The program for a batch of one. Without its type, so that whoever only names an execution does not compile it.
   AnyObject one_sample_;
 };

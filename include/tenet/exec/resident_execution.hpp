@@ -8,18 +8,21 @@
 #include <tenet/core/error.hpp>
 #include <tenet/device/range.hpp>
 #include <tenet/exec/execution.hpp>
+#include <tenet/exec/host_side.hpp>
 #include <tenet/exec/lanes.hpp>
 #include <tenet/exec/resident_arenas.hpp>
+#include <tenet/exec/resident_inputs.hpp>
 #include <tenet/exec/step_names.hpp>
 #include <tenet/exec/timed_steps.hpp>
-#include <vector>
+#include <tuple>
 
 /// Programs on a device with a memory of its own: what they work on stays there from run to run.
 namespace tenet {
 
 /// An `Execution` there, with the same interface: inputs are copied in, results out. `run` returns when it has started
 /// the program; `result` waits for it. If the executor has lanes, what does not depend on each other runs at once; if
-/// it can record, the steps start with one call from the second run of a batch's size on. If it has ranges, a run is in
+/// it can record, the steps, and the copies of numbers and results around them, start with one call from the second
+/// run of a batch's size on. If it has ranges, a run is in
 /// one that is named as the program is, and each step that is started or recorded by itself in one within.
 /// For a timeline each step is started by itself, one behind the other, and its time is that between two events.
 ///
@@ -40,7 +43,10 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   template <class Devices>
   explicit ResidentExecution(Devices& devices) : ResidentExecution(devices.executor(), devices.arenas()) {}
   ResidentExecution(Executor& executor, ResidentArenas<Executor>& arenas, Exchanges* exchanges = nullptr)
-      : Base(executor), executor_(&executor), arenas_(&arenas), exchanges_(exchanges) {}
+      : Base(executor), executor_(&executor), arenas_(&arenas), exchanges_(exchanges) {
+    numbers_there_.grow(executor, Base::numbers().size(), "the numbers of a program");
+    Base::bind(Arena::numbers, numbers_there_.data());
+  }
   ResidentExecution(const ResidentExecution&) = delete;
   ResidentExecution& operator=(const ResidentExecution&) = delete;
   ~ResidentExecution() {
@@ -59,26 +65,15 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
                                                                        : Program::slots.parameter_floats;
     Base::bind(arena, arenas_->place(arena, host, floats));
   }
-  void give(int index, const void* input) { input_at(index).from = {input, false}; }
+  void give(int index, const void* input) { inputs_.give(index, {input, false}); }
   /// Of an input that lies in a device's memory.
-  void give_there(int index, const void* input) { input_at(index).from = {input, true}; }
+  void give_there(int index, const void* input) { inputs_.give(index, {input, true}); }
   /// The inputs of the next run are made there, of data that stays there (`StaysOn`): what is copied in is which
   /// samples they are.
   template <class Dataset>
   void give_made(const Dataset& dataset, long epoch, std::span<const long> samples) {
     use();
-    const auto& data = dataset.on(*executor_);
-    const int batch = static_cast<int>(samples.size());
-    const long count = data.words(batch);
-    words_.resize(static_cast<std::size_t>(count));
-    data.describe(epoch, samples, words_.data());
-    words_there_.grow(*executor_, count, "which samples a batch has");
-    executor_->copy_in(words_there_.data(), words_.data(), count * 4);
-    naming("making a batch", [&] {
-      data.make(*executor_, reinterpret_cast<const std::uint32_t*>(words_there_.data()), batch, input(0, batch),
-                input(1, batch));
-    });
-    inputs_[0].from = inputs_[1].from = {};
+    naming("making a batch", [&] { inputs_.make(*executor_, dataset, epoch, samples); });
   }
   void use_weights(std::uint64_t version) {
     arenas_->bring_in(version);
@@ -91,8 +86,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   void run(int batch, long samples_of_all) {
     use();
     const OpenRange range(*executor_, Program::Definition::name);
-    start(batch, samples_of_all);
-    copy_results(batch, latest_ = 0);
+    start({batch}, samples_of_all);
   }
   /// Starts a run while the one before may still be under way, of which there are two at most: the inputs are copied in
   /// meanwhile. `ahead_result` gives the results of a run by the number that this returns, until the next but one is
@@ -100,53 +94,47 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   long run_ahead(int batch) {
     use();
     const OpenRange range(*executor_, Program::Definition::name);
-    const long run = ahead_.runs++;
-    latest_ = static_cast<std::size_t>(run % 2);
-    if constexpr (HasLanes<Executor>) copy_in_ahead(batch);
-    start(batch, batch);
-    copy_results(batch, latest_);
-    if constexpr (HasLanes<Executor>) ahead_.ended[latest_] = executor_->mark();
+    const long run = ahead_++;
+    const auto side = static_cast<std::size_t>(run % 2);
+    inputs_.copy_in_ahead(*executor_, batch, side);
+    start({batch, RunPart::all, true, side}, batch);
+    if constexpr (HasLanes<Executor>) {
+      inputs_.has_ended(side, executor_->mark());
+      under_way_[side] = UnderWay::until_mark;
+    }
     return run;
   }
   void await_inputs() {
-    if constexpr (HasLanes<Executor>)
-      if (std::exchange(ahead_.copies, false)) naming("", [&] { executor_->await(ahead_.copied); });
+    naming("", [&] { inputs_.await_copies(*executor_); });
   }
   const float* ahead_result(long run, int index) {
-    const auto slot = static_cast<std::size_t>(run % 2);
-    naming("", [&] {
-      if constexpr (HasLanes<Executor>)
-        executor_->await(ahead_.ended[slot]);
-      else
-        executor_->synchronize();
-    });
-    return results_[slot][static_cast<std::size_t>(index)].data();
+    const auto side = static_cast<std::size_t>(run % 2);
+    await_side(side);
+    return host_[side].result(index);
   }
   /// Results stay there.
   void run_there(int batch) {
     use();
     const OpenRange range(*executor_, Program::Definition::name);
-    start(batch, batch);
+    start({batch, RunPart::all, false}, batch);
   }
   /// Forward and backward pass of some samples: gradients are means over them. Then the update, where all of them are
   /// there, with the exchanges before it.
   void run_passes(int batch) {
     use();
     const OpenRange range(*executor_, Program::Definition::name);
-    start(batch, batch, RunPart::passes);
-    copy_results(batch, latest_ = 0);
+    start({batch, RunPart::passes}, batch);
   }
   void run_update() {
     use();
     const OpenRange range(*executor_, "update");
     naming("", [&] { timed_steps_.begin(*executor_); });
-    Base::bring_in_numbers();  // a device without samples has run no passes
-    run_part(0, false, RunPart::update);
-    is_running_ = true;
+    set_numbers(0);  // a device without samples has run no passes
+    give({0, RunPart::update, false}, false);
   }
   const float* result(int index) const {
     await();
-    return results_[latest_][static_cast<std::size_t>(index)].data();
+    return host_[latest_].result(index);
   }
   /// Where it lies on the device. Behind `run_there` it is nowhere else.
   const float* result_there(int index) const {
@@ -155,7 +143,7 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   }
   /// Until all has run; throws what has failed.
   void await() const {
-    if (std::exchange(is_running_, false))
+    if (std::exchange(under_way_, {}) != std::array<UnderWay, 2>{})
       naming("", [&] {
         if constexpr (has_exchanges) exchanges_->await(*executor_);
         executor_->synchronize();
@@ -170,124 +158,101 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   void use() {
     if constexpr (requires { executor_->use(); }) executor_->use();
   }
-  void start(int batch, long samples_of_all, RunPart part = RunPart::all) {
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      const auto [from, is_there] = inputs_[i].from;
-      if (from == nullptr) continue;
-      float* const to = input(i, batch);
-      if (to == nullptr) continue;
-      const long bytes = floats_of(*Program::input_types[i], batch) * 4;
-      is_there ? executor_->copy_there(to, from, bytes) : executor_->copy_in(to, from, bytes);
-    }
+  /// What a run starts: a part of a program on so many samples, of which results may stay on the device; and which of
+  /// two sides of the host it reads its numbers from.
+  struct Run {
+    int batch;
+    RunPart part = RunPart::all;
+    bool has_results = true;
+    std::size_t side = 0;
+  };
+  /// Until when the last run that uses a side of the host is under way: until its mark is reached, or all has ended.
+  enum class UnderWay : unsigned char { nothing, until_mark, until_end };
+
+  void start(const Run& run, long samples_of_all) {
+    inputs_.copy_in(*executor_, run.batch);
+    for (int i = 0; i < ResidentInputs<Program>::count; ++i)
+      if (float* const input = inputs_.at(i)) Base::give(i, input);
     const long room = this->memory_floats();
     naming("", [&] { timed_steps_.begin(*executor_); });
-    Base::begin(batch, samples_of_all,
-                [&](int first, int last) { give_all(detail::sequence_of(first, last, {}), batch, false); });
-    run_part(batch, this->memory_floats() != room, part);
-    is_running_ = true;
+    Base::find_room(run.batch, samples_of_all);
+    set_numbers(run.side);
+    Base::run_prepared([&](int first, int last) {
+      copy_numbers_in(run.side);
+      give_all(detail::sequence_of(first, last, {}), run.batch, false);
+    });
+    if (run.has_results && host_[run.side].make_room(run.batch, [&] { await_side(run.side); }))
+      for (auto& [key, recordings] : recorded_) recordings[run.side] = {};
+    give(run, this->memory_floats() != room);
+    latest_ = run.side;
   }
-  /// Of the host's inputs: to a place from which the program's own is filled when the step before has read it.
-  void copy_in_ahead(int batch) {
-    Executor& lane = executor_->lane(copy_lane);
-    if (ahead_.runs > 2) lane.wait(ahead_.ended[latest_]);  // who read this place last
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      auto& from = inputs_[i].from;
-      if (from.data == nullptr || from.is_there || Program::input_types[i] == nullptr) continue;
-      const long floats = floats_of(*Program::input_types[i], batch);
-      DeviceBuffer<Executor>& place = inputs_[i].ahead[latest_];
-      if (place.size() < floats) {
-        place.grow(*executor_, floats, "a batch of inputs");
-        lane.wait(executor_->mark());  // which clears it
+  /// Those of a run, before it is started. Numbers that change are copied in by it.
+  void set_numbers(std::size_t side) {
+    const float* const numbers = Base::numbers().data();
+    if constexpr (detail::has_changing_numbers<Program>)
+      host_[side].set_numbers(numbers, [&] { await_side(side); });
+    else if (host_[0].set_numbers(numbers, [&] { await(); }))
+      host_[0].copy_numbers_in(*executor_, numbers_there_.data());
+  }
+  /// Waits until the run that uses this side of the host has ended.
+  void await_side(std::size_t side) const {
+    if constexpr (HasLanes<Executor>)
+      if (under_way_[side] == UnderWay::until_mark) {
+        under_way_[side] = UnderWay::nothing;
+        return naming("", [&] { executor_->await(inputs_.ended(side)); });
       }
-      lane.copy_in(place.data(), from.data, floats * 4);
-      from = {place.data(), true};
-      ahead_.copies = true;
-    }
-    if (!ahead_.copies) return;
-    ahead_.copied = lane.mark();
-    executor_->wait(ahead_.copied);
+    if (under_way_[side] != UnderWay::nothing) await();
   }
-  void copy_results(int batch, std::size_t slot) {
-    for (std::size_t i = 0; i < static_cast<std::size_t>(Program::result_count); ++i) {
-      const long floats = floats_of(*Program::result_types[i], batch);
-      if (floats == 0) continue;
-      results_[slot][i].grow(floats);
-      executor_->copy_out(results_[slot][i].data(), Base::result(static_cast<int>(i)), floats * 4);
-    }
-  }
-
-  struct Input {
-    struct From {
-      const void* data = nullptr;
-      bool is_there = false;  ///< in a device's memory; else in the host's
-    } from;
-    DeviceBuffer<Executor> memory;
-    std::array<DeviceBuffer<Executor>, 2> ahead;
-  };
-  struct NoMark {};
-  template <class E>
-  struct MarkOf {
-    using type = NoMark;
-  };
-  template <HasLanes E>
-  struct MarkOf<E> {
-    using type = typename E::Mark;
-  };
-  /// Runs that were started ahead, in turns on two places.
-  struct Ahead {
-    long runs = 0;
-    std::array<typename MarkOf<Executor>::type, 2> ended;
-    typename MarkOf<Executor>::type copied;
-    bool copies = false;  ///< whether the last one copies inputs of the host's
-  };
-  Input& input_at(int index) { return inputs_[static_cast<std::size_t>(index)]; }
 
   static constexpr bool has_exchanges = !Exchanges::all.empty();
   static constexpr std::size_t most_recordings = 8;  ///< of batches of different sizes
 
-  /// Where the program reads an input of a batch of this size; null if it reads none of this number.
-  float* input(std::size_t i, int batch) {
-    const TensorInfo* const type = Program::input_types[i];
-    if (type == nullptr) return nullptr;
-    inputs_[i].memory.grow(*executor_, floats_of(*type, batch), "a batch of inputs");
-    Base::give(static_cast<int>(i), inputs_[i].memory.data());
-    return inputs_[i].memory.data();
-  }
-  static long floats_of(const TensorInfo& type, int batch) { return type.size() * (type.batched ? batch : 1); }
-
-  /// The first run of a size chooses algorithms, which takes a while and may not be recorded. Recorded steps hold the
-  /// places of what they work on.
-  void run_part(int batch, bool places_are_new, RunPart part) {
+  /// Starts a run. The first one of a size chooses algorithms, which takes a while and may not be recorded. Recorded
+  /// steps hold the places of what they work on.
+  void give(const Run& run, bool places_are_new) {
+    under_way_[run.side] = UnderWay::until_end;
     if constexpr (requires { executor_->runs_one_by_one(); })
-      if (executor_->runs_one_by_one()) return give_all(sequence_of<Program, Exchanges>(part), batch, true);
+      if (executor_->runs_one_by_one()) return give_parts(run, true);
     if constexpr (HasTimelineRow<Executor>) {
-      give_all(sequence_of<Program, Exchanges>(part), batch, false);
+      give_parts(run, false);
     } else if constexpr (requires { typename Executor::Recording; }) {
       if (places_are_new || recorded_.size() > most_recordings) recorded_.clear();
-      const auto found = recorded_.find({batch, part});
+      const std::tuple key{run.batch, run.part, run.has_results};
+      const auto found = recorded_.find(key);
       if (found != recorded_.end()) {
-        if (!found->second) {
+        auto& recording = found->second[run.side];
+        if (!recording) {
           const OpenRange range(*executor_, "recording");
-          found->second = executor_->record([this, batch, part] { give_part(batch, part); });
+          recording = executor_->record([this, run] { give_parts(run, false); });
         }
-        return executor_->replay(found->second);
+        return executor_->replay(recording);
       }
-      give_part(batch, part);
-      recorded_.try_emplace({batch, part});
+      give_parts(run, false);
+      recorded_.try_emplace(key);
     } else {
-      give_part(batch, part);
+      give_parts(run, false);
     }
   }
-  void give_part(int batch, RunPart part) {
+  /// Its numbers, steps and results.
+  void give_parts(const Run& run, bool waits) {
+    copy_numbers_in(run.side);
     // Gradients of another batch do not count, if they are weighed; where they are terms of a sum, they are zero.
-    if (Program::is_on_part && batch == 0) executor_->zero(gradients(), 4 * Program::slots.parameter_floats);
-    if constexpr (HasLanes<Executor>) {
-      run_on_lanes(lanes_of<Program, Exchanges>(part), *executor_, [&](Executor& lane, int place) {
-        give_entry(lane, batch, sequence_of<Program, Exchanges>(part)[static_cast<std::size_t>(place)], false);
-      });
+    if (Program::is_on_part && run.batch == 0) executor_->zero(gradients(), 4 * Program::slots.parameter_floats);
+    const auto& sequence = sequence_of<Program, Exchanges>(run.part);
+    if constexpr (HasLanes<Executor> && !HasTimelineRow<Executor>) {
+      if (!waits)
+        run_on_lanes(lanes_of<Program, Exchanges>(run.part), *executor_, [&](Executor& lane, int place) {
+          give_entry(lane, run.batch, sequence[static_cast<std::size_t>(place)], false);
+        });
+      else
+        give_all(sequence, run.batch, true);
     } else {
-      give_all(sequence_of<Program, Exchanges>(part), batch, false);
+      give_all(sequence, run.batch, waits);
     }
+    if (run.has_results) host_[run.side].copy_out(*executor_, run.batch, [this](int i) { return Base::result(i); });
+  }
+  void copy_numbers_in(std::size_t side) {
+    if constexpr (detail::has_changing_numbers<Program>) host_[side].copy_numbers_in(*executor_, numbers_there_.data());
   }
   /// One behind the other. If each is waited for before the next one starts, it is known what fails.
   void give_all(std::span<const SequenceEntry> sequence, int batch, bool waits) {
@@ -381,15 +346,15 @@ class ResidentExecution : public Execution<Program, OneSampleNever> {
   Executor* executor_;
   ResidentArenas<Executor>* arenas_;
   Exchanges* exchanges_;
-  std::array<Input, 4> inputs_;
-  std::vector<std::uint32_t> words_;  // of a batch that is made there
-  DeviceBuffer<Executor> words_there_;
-  std::array<std::array<PinnedBuffer<Executor>, 4>, 2> results_;
+  ResidentInputs<Program> inputs_;
+  DeviceBuffer<Executor> numbers_there_;
+  std::array<HostSide<Program>, 2> host_;
   std::size_t latest_ = 0;  ///< among them
-  Ahead ahead_;
+  mutable std::array<UnderWay, 2> under_way_{};
+  long ahead_ = 0;  ///< runs that were started ahead, in turns on the two
   [[no_unique_address]] mutable TimedSteps<Executor> timed_steps_;
-  std::map<std::pair<int, RunPart>, typename RecordingOf<Executor>::type> recorded_;  // by samples
-  mutable bool is_running_ = false;
+  /// By samples, part, and whether there are results; and by the side of the host.
+  std::map<std::tuple<int, RunPart, bool>, std::array<typename RecordingOf<Executor>::type, 2>> recorded_;
 };
 
 }  // namespace tenet
