@@ -5,6 +5,7 @@ slow link, the towers of a network on two devices, a sparse model without locks,
 from __future__ import annotations
 
 import collections
+import functools
 import sys
 from typing import Any, Generator
 
@@ -36,6 +37,7 @@ def least(a: Any, b: Any) -> Any:
 
 
 def least_of_runs(*command, turns: int = 3) -> Generator[None, None, dict]:
+    """Of a program whose figures are times, or the same in each run."""
     found = run_json(*command)
     for _ in range(turns - 1):
         yield
@@ -128,7 +130,10 @@ def overlap() -> Part:
     found, runs = run_json(delayed), [run_json(ROOT / "tools" / "mpirun.sh", "2", program)]
     for _ in range(2):
         yield
-        found = least(found, run_json(delayed))
+        again = run_json(delayed)
+        for name, each in again.items():  # what is allowed is a part of the time that was measured with it
+            fastest = min(each, found[name], key=lambda run: run["fast"])
+            found[name] = least(each, found[name]) | {"allowed": fastest["allowed"]}
         runs.append(run_json(ROOT / "tools" / "mpirun.sh", "2", program))
     rows = []
     for name, each in found.items():
@@ -152,12 +157,17 @@ def overlap() -> Part:
 def sparse() -> Part:
     """A table of 10^7 parameters of which a batch touches some rows: Hogwild beside one thread, which takes batches as
     large as Hogwild's updates."""
-    found = yield from least_of_runs(build("bench_parallel_ours_sparse") / "bench_parallel_ours_sparse")
+    program = build("bench_parallel_ours_sparse") / "bench_parallel_ours_sparse"
+    runs = [run_json(program)]
+    for _ in range(2):
+        yield
+        runs.append(run_json(program))
+    found = functools.reduce(least, runs)
     name = "Hogwild, 10^7 sparse parameters, 2 threads:"
     return [Row(f"{name} one thread over it", "times", min(found["serial"], found["one"]) / found["two"], {}, 1.6,
                 higher_is_better=True),
             Row(f"{name} loss after 4 epochs over that of one thread", "times",
-                found["two_loss"] / found["serial_loss"], {}, 1.02),
+                max(run["two_loss"] / run["serial_loss"] for run in runs), {}, 1.02),  # no time: the worst counts
             Row("step of 64 samples, 10^7 parameters, one thread: dense table over sparse", "times",
                 found["dense_step"] / found["sparse_step"], {}, higher_is_better=True)]
 

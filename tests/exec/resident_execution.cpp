@@ -145,6 +145,30 @@ TEST_CASE("a recorded step is one call behind the copies of its batch", "[exec][
   CHECK(executor.calls - calls == 3);
 }
 
+TEST_CASE("recordings are dropped whose results would be copied to where there is no room for a batch any more",
+          "[exec][resident_execution]") {
+  using P = TrainerOn<far::Device>::Predicting;
+  ResidentDevice<far::Device, far::Kernels> device;
+  ResidentExecution<P> execution(device);
+  Weights<Net> weights(3);
+  execution.bind(Arena::parameters, weights.parameters());
+  execution.bind(Arena::buffers, weights.buffers());
+  execution.use_weights(1);
+  const Samples samples(12);
+  execution.give(0, samples.images.data());
+  const far::Executor& executor = device.executor();
+  execution.run_there(12);  // the device's memory has room for 12 samples from here on, the host's has not
+  for (int i = 0; i < 3; ++i) execution.run(4);
+  CHECK(executor.recorded == 1);
+  const std::vector<float> scores(execution.result(0), execution.result(0) + 4 * 3);
+  execution.run(12);
+  execution.run(4);
+  CHECK(executor.recorded == 2);
+  CHECK(std::equal(scores.begin(), scores.end(), execution.result(0)));
+  execution.run(4);
+  CHECK(executor.recorded == 2);
+}
+
 namespace {
 
 /// A device that does what it is given when it is waited for, and no earlier, from its first recording on.

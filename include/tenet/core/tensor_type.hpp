@@ -34,6 +34,8 @@ struct TensorInfo {
     for (int i = 0; i < rank; ++i) product *= extents[i];
     return product;
   }
+  /// Elements of a batch of so many samples, or of the whole tensor.
+  constexpr long size(long batch) const { return size() * (batched ? batch : 1); }
 
   friend constexpr bool operator==(const TensorInfo&, const TensorInfo&) = default;
 };

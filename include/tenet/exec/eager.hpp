@@ -91,7 +91,7 @@ class Eager {
     made.operation = &info;
     made.type = info.result;
     made.needs_gradient = needs_gradient;
-    made.count = info.result->size() * (info.result->batched ? batch() : 1);
+    made.count = info.result->size(batch());
     for (int i = 0; i < info.operand_count; ++i) made.operands[i] = operands[i];
     if (info.kind == Kind::view) {
       made.data = entry(operands[0]).data;
@@ -188,7 +188,7 @@ class Eager {
                       Kernels::template element_range<role, wiring, &detail::element_thunk<Op, typename Kernels::Lane>>,
                       arguments);
         } else {
-          arguments.total = from.size() * (from.batched ? given.batch : 1);
+          arguments.total = from.size(given.batch);
           arguments.block = block > 0 ? block : arguments.total;
           run_reduce(executor, role, Kernels::template element_range<role, wiring>, arguments, sum.inner,
                      sum.count * (sum.batched ? given.batch : 1), given.template result<float>(), given.epilogue);
@@ -224,7 +224,7 @@ class Eager {
     Entry made;
     made.type = &type;
     made.needs_gradient = needs_gradient;
-    made.count = type.size() * (type.batched ? batch() : 1);
+    made.count = type.size(batch());
     made.data = take(made.count);
     tape_.push_back(made);
     return static_cast<int>(tape_.size()) - 1;

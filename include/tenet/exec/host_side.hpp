@@ -4,6 +4,7 @@
 #include <cstring>
 #include <tenet/device/own_memory.hpp>
 #include <tenet/exec/program.hpp>
+#include <utility>
 
 /// What a run on a device with a memory of its own shares with the host, besides the batch.
 namespace tenet {
@@ -62,8 +63,7 @@ class HostSide {
  private:
   static constexpr long number_count = static_cast<long>(Program::numbers.size()), number_bytes = number_count * 4;
   static long floats_of(int result, int batch) {
-    const TensorInfo& type = *Program::result_types[static_cast<std::size_t>(result)];
-    return type.size() * (type.batched ? batch : 1);
+    return Program::result_types[static_cast<std::size_t>(result)]->size(batch);
   }
 
   PinnedBuffer<Executor> numbers_;

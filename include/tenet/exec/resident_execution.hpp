@@ -22,9 +22,9 @@ namespace tenet {
 /// An `Execution` there, with the same interface: inputs are copied in, results out. `run` returns when it has started
 /// the program; `result` waits for it. If the executor has lanes, what does not depend on each other runs at once; if
 /// it can record, the steps, and the copies of numbers and results around them, start with one call from the second
-/// run of a batch's size on. If it has ranges, a run is in
-/// one that is named as the program is, and each step that is started or recorded by itself in one within.
-/// For a timeline each step is started by itself, one behind the other, and its time is that between two events.
+/// run of a batch's size on. If it has ranges, a run is in one that is named as the program is, and each step that is
+/// started or recorded by itself in one within. For a timeline each step is started by itself, one behind the other,
+/// and its time is that between two events.
 ///
 /// Of several devices that run a training step together each has one, with `Exchanges` that say what they do together
 /// (`sequence_of`), and start it: give(lane, i, memory) exchange i in an arena's memory, add_up(lane, from, to, floats)

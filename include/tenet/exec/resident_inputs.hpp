@@ -56,7 +56,7 @@ class ResidentInputs {
       const auto [from, is_there] = inputs_[i].from;
       float* const to = from == nullptr ? nullptr : room(executor, i, batch);
       if (to == nullptr) continue;
-      const long bytes = floats_of(i, batch) * 4;
+      const long bytes = Program::input_types[i]->size(batch) * 4;
       is_there ? executor.copy_there(to, from, bytes) : executor.copy_in(to, from, bytes);
     }
   }
@@ -73,7 +73,7 @@ class ResidentInputs {
       for (std::size_t i = 0; i < inputs_.size(); ++i) {
         auto& from = inputs_[i].from;
         if (from.data == nullptr || from.is_there || Program::input_types[i] == nullptr) continue;
-        const long floats = floats_of(i, batch);
+        const long floats = Program::input_types[i]->size(batch);
         DeviceBuffer<Executor>& memory = inputs_[i].ahead[place];
         if (memory.size() < floats) {
           memory.grow(executor, floats, "a batch of inputs");
@@ -110,12 +110,8 @@ class ResidentInputs {
   /// Where the program reads an input of a batch of this size; null if it reads none of this number.
   float* room(Executor& executor, std::size_t i, int batch) {
     if (Program::input_types[i] == nullptr) return nullptr;
-    inputs_[i].memory.grow(executor, floats_of(i, batch), "a batch of inputs");
+    inputs_[i].memory.grow(executor, Program::input_types[i]->size(batch), "a batch of inputs");
     return inputs_[i].memory.data();
-  }
-  static long floats_of(std::size_t i, int batch) {
-    const TensorInfo& type = *Program::input_types[i];
-    return type.size() * (type.batched ? batch : 1);
   }
 
   std::array<Input, count> inputs_;

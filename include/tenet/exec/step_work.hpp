@@ -154,7 +154,7 @@ std::vector<double> measured_seconds_of_steps(int batch, int rounds = 10) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const TensorInfo* const type = Program::input_types[i];
     if (type == nullptr) continue;
-    const long numbers = type->size() * (type->batched ? batch : 1);
+    const long numbers = type->size(batch);
     inputs[i] = type->dtype == DType::float32 ? filled(numbers, -1, 1) : Buffer(numbers);
     execution.give(static_cast<int>(i), inputs[i].data());
   }

@@ -54,7 +54,7 @@ template <class G>
 constexpr long step_cost(const G& g, const Fusion<G::count>& fusion, int head, long batch) {
   const auto moved = [&](int value) {
     const TensorInfo& type = *g.nodes[value].type;
-    return StepCosts::moved_float * type.size() * (type.batched ? batch : 1);
+    return StepCosts::moved_float * type.size(batch);
   };
   long cost = StepCosts::step + step_flops(g, fusion, head, batch) + moved(head);
   int seen[max_operands + 2 * max_region_inputs]{}, count = 0;
@@ -95,7 +95,6 @@ struct DevicePass {
       : g(graph), fusion(fused), given(schedule(graph, fused)) {}
 
   constexpr bool computed(int value) const { return g.nodes[value].operation != nullptr; }
-  static constexpr long at(const TensorInfo& type) { return type.size() * (type.batched ? StepCosts::batch : 1); }
   constexpr long flops_of(int s) const { return step_flops(g, fusion, given.head[s], StepCosts::batch); }
 
   constexpr void add_edge(int from, int to) {
@@ -127,7 +126,7 @@ struct DevicePass {
           add_edge(from, s);
         }
       });
-      results[s] = at(*g.nodes[given.head[s]].type);
+      results[s] = g.nodes[given.head[s]].type->size(StepCosts::batch);
     }
   }
 

@@ -130,7 +130,7 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
   void grow_results(int batch) {
     for (int i = 0; i < Program::result_count; ++i) {
       const TensorInfo& type = *Program::result_types[index(i)];
-      results_[index(i)].grow(type.size() * (type.batched ? batch : 1));
+      results_[index(i)].grow(type.size(batch));
     }
   }
   void take_results(const One& execution, const Shard& shard) {

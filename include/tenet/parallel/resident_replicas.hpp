@@ -155,7 +155,7 @@ class ReplicatedResidentExecution {
   void gather() const {
     for (int k = 0; k < Program::result_count; ++k) {
       const TensorInfo& type = *Program::result_types[index(k)];
-      results_[index(k)].grow(type.size() * (type.batched ? batch_ : 1));
+      results_[index(k)].grow(type.size(batch_));
       if (!type.batched) *results_[index(k)].data() = 0;
     }
     for (const auto& part : parts_) {
