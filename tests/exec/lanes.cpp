@@ -180,8 +180,20 @@ TEST_CASE("a chain of steps stays on one lane, and what does not depend on it go
                                            write_of(2, 2), read_of(3, 1), write_of(3, 3), read_of(4, 2),
                                            write_of(4, 4), read_of(5, 3), read_of(5, 4),  write_of(5, 5)};
   const LanePlan plan = lanes_of(accesses, std::vector<SequenceEntry>(6, {.step = 0}));
-  CHECK(plan.lane == std::vector<int>{0, 0, 1, 0, 1, 1});
-  CHECK(plan.is_awaited == std::vector<bool>{true, false, false, true, false, false});
+  CHECK(plan.lane == std::vector<int>{0, 0, 1, 0, 1, 0});
+  CHECK(plan.is_awaited == std::vector<bool>{true, false, false, false, true, false});
+}
+
+TEST_CASE("nothing comes between the steps of the longest chain, which has the first lane", "[exec][lanes]") {
+  // 0, 1 -> 2 -> 5 -> 7, and beside it 2 -> 3 -> 4 and 5 -> 6: as weights that are prepared, and gradients by them.
+  const std::vector<MemoryAccess> accesses{write_of(0, 0), write_of(1, 1), read_of(2, 0),  read_of(2, 1),
+                                           write_of(2, 2), read_of(3, 2),  write_of(3, 3), read_of(4, 3),
+                                           write_of(4, 4), read_of(5, 2),  write_of(5, 5), read_of(6, 5),
+                                           write_of(6, 6), read_of(7, 5),  write_of(7, 7)};
+  std::vector<MemoryAccess> longer = accesses;  // 7 -> 8, so that 2 -> 3 -> 4 is shorter
+  longer.push_back(read_of(8, 7));
+  const LanePlan plan = lanes_of(longer, std::vector<SequenceEntry>(9, {.step = 0}));
+  CHECK(plan.lane == std::vector<int>{0, 1, 0, 1, 1, 0, 2, 0, 0});
 }
 
 TEST_CASE("more than there are lanes go behind each other", "[exec][lanes]") {
@@ -197,7 +209,7 @@ TEST_CASE("what devices do together has a lane of its own, behind the steps that
                                            write_of(3, 1), read_of(4, 0),  read_of(4, 1)};
   const LanePlan plan = lanes_of(
       accesses, std::vector<SequenceEntry>{{.step = 0}, {.exchange = 0}, {.step = 1}, {.exchange = 1}, {.step = 2}});
-  CHECK(plan.lane == std::vector<int>{0, exchange_lane, 1, exchange_lane, 1});
+  CHECK(plan.lane == std::vector<int>{0, exchange_lane, 1, exchange_lane, 0});
   CHECK(plan.is_awaited == std::vector<bool>{true, false, true, true, false});
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <span>
 #include <tenet/core/buffer.hpp>
 #include <type_traits>
 #include <utility>
@@ -26,6 +27,19 @@ namespace tenet {
 /// ranges (device/range.hpp), events that time what it runs (device/timed_event.hpp).
 template <class Executor>
 concept HasOwnMemory = requires { requires Executor::has_own_memory; };
+
+/// Some numbers that are copied, and where to.
+struct NumbersToCopy {
+  const float* from = nullptr;
+  float* to = nullptr;
+  long count = 0;
+};
+/// An executor that copies a few numbers by a kernel, between its memory and that of `allocate_host`, either way: where
+/// it takes longer to start a copy than to copy so much.
+template <class Executor>
+concept CopiesByKernel = HasOwnMemory<Executor> && requires(Executor& executor, std::span<const NumbersToCopy> copies) {
+  run_copies(executor, copies);
+};
 
 /// Data that stays in a device's memory, where the device makes batches of it: what `data.on(executor)` gives has
 ///

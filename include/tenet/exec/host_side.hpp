@@ -42,9 +42,18 @@ class HostSide {
   /// From where the device has them: there(i).
   template <class There>
   void copy_out(Executor& executor, int batch, const There& there) const {
-    for (int i = 0; i < Program::result_count; ++i)
-      if (const long floats = floats_of(i, batch); floats > 0)
-        executor.copy_out(results_[static_cast<std::size_t>(i)].data(), there(i), floats * 4);
+    std::array<NumbersToCopy, 4> few;
+    std::size_t count = 0;
+    for (int i = 0; i < Program::result_count; ++i) {
+      const NumbersToCopy copy{there(i), results_[static_cast<std::size_t>(i)].data(), floats_of(i, batch)};
+      if (copy.count == 0) continue;
+      if (is_few(copy.count))
+        few[count++] = copy;
+      else
+        executor.copy_out(copy.to, copy.from, copy.count * 4);
+    }
+    if constexpr (CopiesByKernel<Executor>)
+      if (count > 0) run_copies(executor, std::span(few).first(count));
   }
 
   /// The numbers of the next run; free() waits for who may still read those before. Whether they are others.
@@ -57,10 +66,17 @@ class HostSide {
     return has_numbers_ = true;
   }
   void copy_numbers_in(Executor& executor, float* there) const {
-    if (number_count > 0) executor.copy_in(there, numbers_.data(), number_bytes);
+    if (number_count == 0) return;
+    if constexpr (CopiesByKernel<Executor>) {
+      if (is_few(number_count))
+        return run_copies(executor, std::array{NumbersToCopy{numbers_.data(), there, number_count}});
+    }
+    executor.copy_in(there, numbers_.data(), number_bytes);
   }
 
  private:
+  /// So few numbers that a kernel copies them sooner.
+  static constexpr bool is_few(long numbers) { return CopiesByKernel<Executor> && numbers <= 4096; }
   static constexpr long number_count = static_cast<long>(Program::numbers.size()), number_bytes = number_count * 4;
   static long floats_of(int result, int batch) {
     return Program::result_types[static_cast<std::size_t>(result)]->size(batch);

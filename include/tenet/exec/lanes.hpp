@@ -24,44 +24,103 @@ struct LanePlan {
   std::vector<bool> is_awaited;    ///< whether another lane waits for the step
 };
 
-/// Spreads steps over lanes: a step goes on where the last step is one that it needs anyway, else to a lane that has
-/// run nothing yet, else behind what it needs.
+namespace detail {
+
+/// Which steps wait for which, and the longest chain behind each.
+struct StepChains {
+  static constexpr int none = -1;
+  std::vector<std::vector<int>> needs;    ///< of each step, but for those that another one of them needs, too
+  std::vector<std::vector<bool>> before;  ///< of each step those that have ended before it begins
+  std::vector<int> length;                ///< of the longest chain that begins with the step
+  std::vector<int> heir;                  ///< the step that goes on with that chain
+  std::vector<bool> is_main;              ///< whether it is on the longest chain of all
+
+  explicit StepChains(std::span<const MemoryAccess> accesses, int steps)
+      : needs(index(steps)),
+        before(index(steps), std::vector<bool>(index(steps))),
+        length(index(steps), 1),
+        heir(index(steps), none),
+        is_main(index(steps)) {
+    std::size_t end = 0;  // of the accesses of steps before this one
+    for (int s = 0; s < steps; ++s) {
+      while (end < accesses.size() && accesses[end].step < s) ++end;
+      for (std::size_t b = end; b < accesses.size() && accesses[b].step == s; ++b)
+        for (std::size_t a = end; a-- > 0;) {
+          const int needed = accesses[a].step;
+          if (before[index(s)][index(needed)] || !conflict(accesses[a], accesses[b])) continue;
+          needs[index(s)].push_back(needed);
+          goes_behind(s, needed);
+        }
+    }
+    for (int s = steps; s-- > 0;)
+      for (const int needed : needs[index(s)])
+        if (length[index(s)] + 1 >= length[index(needed)]) {  // of two chains as long the earlier one
+          length[index(needed)] = length[index(s)] + 1;
+          heir[index(needed)] = s;
+        }
+    std::vector<int> steps_before(index(steps));
+    int longest = 0;
+    for (int s = 0; s < steps; ++s) {
+      for (const int needed : needs[index(s)])
+        steps_before[index(s)] = std::max(steps_before[index(s)], steps_before[index(needed)] + 1);
+      longest = std::max(longest, steps_before[index(s)] + length[index(s)]);
+    }
+    for (int s = 0; s < steps; ++s) is_main[index(s)] = steps_before[index(s)] + length[index(s)] == longest;
+  }
+
+  /// A step runs behind another one, and so behind all that this has waited for.
+  void goes_behind(int step, int earlier) {
+    for (int s = 0; s < earlier; ++s)
+      before[index(step)][index(s)] = before[index(step)][index(s)] || before[index(earlier)][index(s)];
+    before[index(step)][index(earlier)] = true;
+  }
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+};
+
+/// The lane of a step, given the last step of each lane. That of the step whose chain it goes on with; else one whose
+/// last step's chain does not go on there, as nothing is to come between a step and its heir: one that has nothing left
+/// to run when the step may begin, or has run nothing yet, or has waited longest. The first lane is for the longest
+/// chain of all, as long as there are others.
+inline int lane_of(const StepChains& chains, int step, std::span<const int> last) {
+  const auto of = [](const auto& numbers, int i) -> decltype(auto) { return numbers[static_cast<std::size_t>(i)]; };
+  constexpr int none = StepChains::none;
+  for (int lane = 0; lane < most_lanes; ++lane)
+    if (of(last, lane) != none && of(chains.heir, of(last, lane)) == step) return lane;
+  enum : int { has_ended, is_unused, is_busy, is_held };
+  const auto rank = [&](int lane) {  // the lower, the better
+    const int before = of(last, lane);
+    const bool is_main = of(chains.is_main, step);
+    const bool spares_first = !is_main && lane == 0, prefers_first = is_main && lane != 0;
+    if (before == none) return std::array{int{spares_first}, int{is_unused}, int{prefers_first}, lane};
+    if (of(chains.heir, before) > step) return std::array{2, int{is_held}, of(chains.length, before), lane};
+    const bool ended = of(of(chains.before, step), before);
+    return std::array{int{spares_first}, int{ended ? has_ended : is_busy}, int{prefers_first},
+                      ended ? -before : before};
+  };
+  int best = 0;
+  for (int lane = 1; lane < most_lanes; ++lane)
+    if (rank(lane) < rank(best)) best = lane;
+  return best;
+}
+
+}  // namespace detail
+
+/// Spreads steps over lanes: the longest chain has the first one, and what does not depend on it fills the gaps that it
+/// leaves.
 [[gnu::noinline]] inline LanePlan lanes_of(std::span<const MemoryAccess> accesses,
                                            std::span<const SequenceEntry> sequence) {
   const auto index = [](int i) { return static_cast<std::size_t>(i); };
   const int steps = static_cast<int>(sequence.size());
   LanePlan plan{std::vector<int>(index(steps)), {}, std::vector<bool>(index(steps))};
-  // Of each step those that have ended before it begins: what it needs, what its lane has run, and so on.
-  std::vector<std::vector<bool>> before(index(steps), std::vector<bool>(index(steps)));
-  const auto join = [&](int to, int from) {
-    for (int s = 0; s < from; ++s)
-      before[index(to)][index(s)] = before[index(to)][index(s)] || before[index(from)][index(s)];
-    before[index(to)][index(from)] = true;
-  };
-  constexpr int none = -1;
+  detail::StepChains chains(accesses, steps);
   std::array<int, most_lanes + 1> last;  // step of each lane
-  last.fill(none);
-  std::size_t end = 0;  // of the accesses of steps before this one
+  last.fill(detail::StepChains::none);
   for (int s = 0; s < steps; ++s) {
-    while (end < accesses.size() && accesses[end].step < s) ++end;
-    for (std::size_t b = end; b < accesses.size() && accesses[b].step == s; ++b)
-      for (std::size_t a = end; a-- > 0;)
-        if (!before[index(s)][index(accesses[a].step)] && conflict(accesses[a], accesses[b])) join(s, accesses[a].step);
-    int chosen = sequence[index(s)].is_together() ? exchange_lane : none;
-    const bool is_fixed = chosen != none;
-    for (int lane = 0; lane < most_lanes && !is_fixed; ++lane)  // the latest of those that it needs
-      if (last[index(lane)] != none && before[index(s)][index(last[index(lane)])] &&
-          (chosen == none || last[index(lane)] > last[index(chosen)]))
-        chosen = lane;
-    for (int lane = 0; lane < most_lanes && chosen == none; ++lane)
-      if (last[index(lane)] == none) chosen = lane;
-    for (int needed = s; needed-- > 0 && chosen == none;)
-      if (before[index(s)][index(needed)] && plan.lane[index(needed)] != exchange_lane)
-        chosen = plan.lane[index(needed)];
-    if (chosen == none) chosen = 0;
-    if (last[index(chosen)] != none) join(s, last[index(chosen)]);
-    last[index(chosen)] = s;
-    plan.lane[index(s)] = chosen;
+    for (const int needed : chains.needs[index(s)]) chains.goes_behind(s, needed);  // and behind what ran before that
+    const int lane = sequence[index(s)].is_together() ? exchange_lane : lane_of(chains, s, last);
+    if (last[index(lane)] != detail::StepChains::none) chains.goes_behind(s, last[index(lane)]);
+    last[index(lane)] = s;
+    plan.lane[index(s)] = lane;
   }
   plan.turns = turns_of(accesses, plan.lane, most_lanes + 1);
   for (const DeviceTurns& turns : plan.turns)

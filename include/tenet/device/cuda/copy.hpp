@@ -1,8 +1,10 @@
 #pragma once
 
+#include <span>
 #include <tenet/core/geometry.hpp>
 #include <tenet/device/cuda/index.hpp>
 #include <tenet/device/cuda/sums.hpp>
+#include <tenet/device/own_memory.hpp>
 
 /// Copies between strided views, and sums over dimensions of one.
 namespace tenet::gpu {
@@ -83,6 +85,21 @@ struct StridedCopy {
   }
 };
 
+/// Some copies, one behind the other.
+struct Copies {
+  static constexpr int most = 4;
+  NumbersToCopy each[most];
+  int count;
+
+  TENET_HOST_DEVICE void operator()(long i) const {
+    for (int k = 0; k < count; i -= each[k++].count)
+      if (i < each[k].count) {
+        each[k].to[i] = each[k].from[i];
+        return;
+      }
+  }
+};
+
 /// The terms of each number that is kept.
 struct StridedTerms {
   static constexpr int numbers = 1;
@@ -97,6 +114,20 @@ struct StridedTerms {
 };
 
 }  // namespace detail
+
+/// Up to four copies by one kernel, in the device's memory or page-locked memory of the host, which kernels reach
+/// as well. In a recording such a kernel runs right behind the one before it; a copy by the device's copying engine
+/// begins 4 to 18 us later (H200).
+template <class Executor>
+void run_copies(Executor& executor, std::span<const NumbersToCopy> copies) {
+  detail::Copies work{};
+  long numbers = 0;
+  for (const NumbersToCopy& copy : copies) {
+    work.each[work.count++] = copy;
+    numbers += copy.count;
+  }
+  for_each(executor, numbers, work);
+}
 
 /// to[…] = from[…] for every element of the extents.
 template <class Executor>

@@ -142,10 +142,7 @@ class CudnnGraph {
                                         .set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device)
                                         .try_finalize();
         if (plans.empty()) status = found;
-        std::int64_t bytes = 0;
-        if (found != CUDNN_STATUS_SUCCESS) continue;
-        made.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, &bytes, 1);
-        if (bytes > Stream::workspace_bytes) continue;
+        if (found != CUDNN_STATUS_SUCCESS || workspace_bytes(made) > Stream::workspace_bytes) continue;
         plans.push_back(std::move(made));
         --wanted;
       }
@@ -154,6 +151,12 @@ class CudnnGraph {
     if (most > 1) add_plans(CUDNN_HEUR_MODE_B);
     if (plans.empty()) add_plans(CUDNN_HEUR_MODE_FALLBACK);
     return plans.empty() && status == CUDNN_STATUS_SUCCESS ? CUDNN_STATUS_NOT_SUPPORTED : status;  // all need more
+  }
+  /// What a plan needs.
+  static long workspace_bytes(const CudnnDescriptor& plan) {
+    std::int64_t bytes = 0;
+    plan.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, &bytes, 1);
+    return static_cast<long>(bytes);
   }
 
  private:
@@ -260,15 +263,18 @@ class CudnnGraphs {
     if (!operands.are_aligned()) return false;
     key.push_back(number);
     check(cudnnSetStream(handle_, stream.get()), "choosing cuDNN's stream");
-    const CudnnDescriptor given = operands.with_workspace(stream.workspace());
     const CudnnDescriptor& plan = plans_.get(key, [&](CudnnDescriptor& made) {
       const bool rounds = tensor_float32_ || number == CUDNN_DATA_BFLOAT16;
       std::vector<CudnnDescriptor> plans;
       const CudnnGraph graph = describe();
       graph.compile(device_, rounds, measures_ && !operands.overwrites_input() ? most : 1, plans);
-      if (!plans.empty()) made = std::move(plans[plans.size() > 1 ? quickest(stream, plans, given) : 0]);
+      if (!plans.empty())
+        made = std::move(
+            plans[plans.size() > 1 ? quickest(stream, plans, operands.with_workspace(stream.workspace())) : 0]);
     });
     if (plan.get() == nullptr) return false;
+    void* const own = stream.own_workspace(CudnnGraph::workspace_bytes(plan));
+    const CudnnDescriptor given = operands.with_workspace(own != nullptr ? own : stream.workspace());
     check(cudnnBackendExecute(handle_, plan.get(), given.get()), "starting a convolution");
     return true;
   }

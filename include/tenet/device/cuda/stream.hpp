@@ -11,31 +11,12 @@
 #include <tenet/core/worker_sum.hpp>
 #include <tenet/device/cuda/event.hpp>
 #include <tenet/device/cuda/range.hpp>
+#include <tenet/device/cuda/recording.hpp>
 #include <tenet/device/cuda/runtime.hpp>
 #include <utility>
 #include <vector>
 
 namespace tenet::gpu {
-
-/// A recorded sequence of kernels and copies that starts with one call.
-class Recording {
- public:
-  Recording() = default;
-  explicit Recording(cudaGraphExec_t graph) : graph_(graph) {}
-  Recording(Recording&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
-  Recording& operator=(Recording&& other) noexcept {
-    std::swap(graph_, other.graph_);
-    return *this;
-  }
-  ~Recording() {
-    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
-  }
-  explicit operator bool() const { return graph_ != nullptr; }
-  cudaGraphExec_t get() const { return graph_; }
-
- private:
-  cudaGraphExec_t graph_ = nullptr;
-};
 
 /// The executor of a GPU: what is given to it runs there one after the other, while the caller goes on. Errors of what
 /// runs surface with `synchronize`.
@@ -105,6 +86,10 @@ class Stream {
     return static_cast<unsigned*>(counters_);
   }
 
+  /// A workspace that no other kernel of the recording under way has, see `OwnWorkspaces`; null if nothing is recorded,
+  /// or it is too large for one.
+  void* own_workspace(long bytes) const { return own_workspaces_->next(bytes); }
+
   void* allocate(long bytes, const char* purpose) const {
     use();
     return tenet::gpu::allocate(bytes, purpose);
@@ -136,8 +121,10 @@ class Stream {
   /// else waits for; gradients by weights, say, fill the gaps that it leaves.
   Stream& lane(int i) {
     if (i == 0) return *this;
-    while (lanes_.size() < static_cast<std::size_t>(i))
+    while (lanes_.size() < static_cast<std::size_t>(i)) {
       lanes_.push_back(std::make_unique<Stream>(device_, tensor_float32_, measures_convolutions_, false));
+      lanes_.back()->own_workspaces_ = own_workspaces_;
+    }
     return *lanes_[static_cast<std::size_t>(i - 1)];
   }
   using Mark = gpu::Mark;
@@ -183,21 +170,23 @@ class Stream {
   /// Records what `start` starts, instead of running it.
   template <class Start>
   Recording record(const Start& start) {
+    own_workspaces_->begin();
     check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "beginning to record");
-    cudaGraph_t recorded = nullptr;
+    RecordedGraph graph;
     try {
       start();
     } catch (...) {
-      cudaStreamEndCapture(stream_, &recorded);
-      if (recorded != nullptr) cudaGraphDestroy(recorded);
+      own_workspaces_->end();
+      cudaStreamEndCapture(stream_, &graph.made);
       cudaGetLastError();
       throw;
     }
-    check(cudaStreamEndCapture(stream_, &recorded), "recording a program's steps");
+    own_workspaces_->end();
+    check(cudaStreamEndCapture(stream_, &graph.made), "recording a program's steps");
+    own_workspaces_->clear_at_once(graph);
     cudaGraphExec_t runnable = nullptr;
-    const cudaError_t status = cudaGraphInstantiate(&runnable, recorded, cudaGraphInstantiateFlagUseNodePriority);
-    cudaGraphDestroy(recorded);
-    check(status, "preparing the recorded steps");
+    check(cudaGraphInstantiate(&runnable, graph.made, cudaGraphInstantiateFlagUseNodePriority),
+          "preparing the recorded steps");
     return Recording(runnable);
   }
   void replay(const Recording& recording) const {
@@ -216,6 +205,7 @@ class Stream {
   bool tensor_float32_, measures_convolutions_, runs_one_by_one_ = asked_for("TENET_CUDA_ONE_BY_ONE");
   cudaStream_t stream_ = nullptr;
   void *workspace_ = nullptr, *counters_ = nullptr;
+  std::shared_ptr<OwnWorkspaces> own_workspaces_ = std::make_shared<OwnWorkspaces>();  ///< those of its lanes, too
   std::map<const void*, AnyObject> libraries_;
   std::vector<std::unique_ptr<Stream>> lanes_;
 };
