@@ -1,7 +1,6 @@
 // The fused element-wise groups of training steps in bf16, each as bytes that it reads and writes, and seconds.
 #include <tenet/exec/step_work.hpp>
 
-#include "../../examples/models/gpt.hpp"
 #include "../../examples/models/resnet18.hpp"
 #include "gpu.hpp"
 
@@ -21,13 +20,12 @@ std::vector<double> groups(int batch) {
 }
 
 #if defined(TENET_BENCH_ON_HOST)
-constexpr int images = 2, texts = 1;
+constexpr int images = 2;
 #else
-constexpr int images = 256, texts = 16;
+constexpr int images = 256;
 #endif
 
 int main() {
   const auto no_time = [](long) { return 0.0; };
-  return serve({{"ResNet-18", [] { return groups<ResNet18<>, Image<1, 28, 28>, Sgd>(images); }, no_time},
-                {"GPT", [] { return groups<Gpt<96, 128, 128, 4>, Tokens<128>, AdamW>(texts); }, no_time}});
+  return serve({{"ResNet-18", [] { return groups<ResNet18<>, Image<1, 28, 28>, Sgd>(images); }, no_time}});
 }

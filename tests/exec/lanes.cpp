@@ -196,6 +196,16 @@ TEST_CASE("nothing comes between the steps of the longest chain, which has the f
   CHECK(plan.lane == std::vector<int>{0, 1, 0, 1, 1, 0, 2, 0, 0});
 }
 
+TEST_CASE("nothing comes between the steps of a chain where another lane is free", "[exec][lanes]") {
+  // 0 -> 3 -> 5 -> 7 -> 8, beside it 0 -> 1 -> 4 -> 6, and beside that 1 -> 2.
+  const std::vector<MemoryAccess> accesses{write_of(0, 0), read_of(1, 0), write_of(1, 1), read_of(2, 1),
+                                           write_of(2, 2), read_of(3, 0), write_of(3, 3), read_of(4, 1),
+                                           write_of(4, 4), read_of(5, 3), write_of(5, 5), read_of(6, 4),
+                                           write_of(6, 6), read_of(7, 5), write_of(7, 7), read_of(8, 7)};
+  const LanePlan plan = lanes_of(accesses, std::vector<SequenceEntry>(9, {.step = 0}));
+  CHECK(plan.lane == std::vector<int>{0, 1, 2, 0, 1, 0, 1, 0, 0});
+}
+
 TEST_CASE("more than there are lanes go behind each other", "[exec][lanes]") {
   std::vector<MemoryAccess> accesses;
   for (int s = 0; s < most_lanes + 1; ++s) accesses.push_back(write_of(s, s));

@@ -57,3 +57,46 @@ TEST_CASE("strided sums agree with the reference", "[cuda][copy]") {
     }
   }
 }
+
+TEST_CASE("some numbers are copied by one kernel, each to its place", "[cuda][copy]") {
+  const auto from = random_floats(4000, 1);
+  const long counts[] = {300, 1, 2000, 257};
+  for (const std::size_t copies : {1U, 2U, 4U}) {
+    CAPTURE(copies);
+    long size = 0;
+    for (std::size_t k = 0; k < copies; ++k) size += counts[k];
+    check_agreement(size, 0, [&](auto& place, float* to) {
+      const float* source = place.in(from);
+      std::vector<tenet::NumbersToCopy> all;
+      long end = size;  // the first one's numbers behind the last one's
+      for (std::size_t k = 0; k < copies; end -= counts[k], source += counts[k], ++k)
+        all.push_back({source, to + end - counts[k], counts[k]});
+      if constexpr (std::decay_t<decltype(place)>::is_reference)
+        for (const auto& copy : all) std::copy_n(copy.from, copy.count, copy.to);
+      else
+        run_copies(place.executor, all);
+    });
+  }
+}
+
+TEST_CASE("numbers are copied between the device's memory and the host's page-locked one", "[cuda][copy]") {
+  const auto check = [](auto& executor) {
+    using Executor = std::decay_t<decltype(executor)>;
+    constexpr long count = 700;
+    auto* const there = static_cast<float*>(executor.allocate(4 * count, "a test"));
+    auto* const here = static_cast<float*>(Executor::allocate_host(8 * count));
+    const auto numbers = random_floats(count, 1);
+    std::copy(numbers.begin(), numbers.end(), here);
+    run_copies(executor, std::vector<tenet::NumbersToCopy>{{here, there, count}});
+    run_copies(executor, std::vector<tenet::NumbersToCopy>{{there + 1, here + count, 2}, {there, here + count + 2, 1}});
+    executor.synchronize();
+    CHECK(here[count] == numbers[1]);
+    CHECK(here[count + 1] == numbers[2]);
+    CHECK(here[count + 2] == numbers[0]);
+    Executor::free(there);
+    Executor::free_host(here);
+  };
+  check(the<tenet::gpu::SerialHost>());
+  check(the<tenet::gpu::ParallelHost>());
+  if (tenet::gpu::device_count() > 0) check(the<tenet::gpu::Stream>(0));
+}
