@@ -4,6 +4,7 @@
 #include <tenet/tenet.hpp>
 
 #include "../../examples/models/lenet.hpp"
+#include "../support/message.hpp"
 #include "../support/network.hpp"
 #include "../support/networks.hpp"
 #include "../support/ranks.hpp"
@@ -14,13 +15,15 @@ namespace {
 
 using LeNetStep = Program<TrainingProgram<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, CpuKernels>>;
 
-/// What happened, in order: steps that ran ("3" for the third) and buckets that were sent ("b0").
+/// What happened, in order: steps that ran ("3" for the third) and buckets that were sent ("b0"); and on which threads.
 struct Events {
   std::mutex mutex;
   std::vector<std::string> list;
+  std::vector<std::thread::id> threads;
   void add(std::string event) {
     const std::lock_guard guard(mutex);
     list.push_back(std::move(event));
+    threads.push_back(std::this_thread::get_id());
   }
 };
 
@@ -73,6 +76,58 @@ TEST_CASE("buckets leave while the backward pass goes on", "[gradient_exchange]"
             at(std::to_string(exchange.plan.buckets[static_cast<std::size_t>(b) + 1].ready)));
   }
   CHECK(events.list.size() == static_cast<std::size_t>(LeNetStep::lowered.first_update + exchange.plan.count));
+  // The last one when nothing is left to compute, on this thread, as the others have been sent.
+  CHECK(events.list.back() == "b" + std::to_string(exchange.plan.count - 1));
+  CHECK(events.threads.back() == std::this_thread::get_id());
+  CHECK(events.threads[static_cast<std::size_t>(at("b0"))] != std::this_thread::get_id());
+}
+
+TEST_CASE("what is summed within a pass is summed by the thread that waits, unless a bucket is under way",
+          "[gradient_exchange]") {
+  Events events;
+  GradientExchange<LeNetStep, Recorded, 20000, RecordingTransport> exchange({&events});
+  const auto here = std::this_thread::get_id();
+  float number = 3;
+  exchange.begin(1);
+  exchange.add_up_in_pass(&number, 1);
+  CHECK(events.threads == std::vector{here});
+  // A bucket that takes long is under way: the sum comes behind it.
+  struct Late {
+    Events* events;
+    decltype(exchange)* sums;
+    float* number;
+    int runs = 0;
+    void run_steps(int, int) {
+      if (++runs == 2) sums->add_up_in_pass(number, 1);
+    }
+  } execution{&events, &exchange, &number};
+  std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats));
+  std::atomic<bool> is_first{true};
+  exchange.run(&execution, gradients.data(), [&](long, long) {
+    if (is_first.exchange(false)) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  });
+  exchange.complete();
+  REQUIRE(events.list.size() == static_cast<std::size_t>(2 + exchange.plan.count));
+  CHECK(events.list[1] == "b0");
+  CHECK(events.list[2] == "b" + std::to_string(exchange.plan.count + 1));  // the second sum of the step
+  CHECK(events.threads[2] != here);
+}
+
+TEST_CASE("what a bucket has thrown comes out before the next one is sent by the thread that waits",
+          "[gradient_exchange]") {
+  Events events;
+  GradientExchange<LeNetStep, Recorded, 20000, RecordingTransport> exchange({&events});
+  RecordingExecution execution{&events};
+  std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats));
+  exchange.begin(1);
+  std::atomic<bool> is_first{true};
+  const auto run = [&] {
+    exchange.run(&execution, gradients.data(), [&](long, long) {
+      if (is_first.exchange(false)) fail("bucket", "has failed", "1", 2);
+    });
+  };
+  CHECK(message_of(run) == "bucket: has failed; expected 1, found 2");
+  CHECK(std::count_if(events.list.begin(), events.list.end(), [](const auto& event) { return event[0] == 'b'; }) == 0);
 }
 
 TEST_CASE("results and running statistics leave with the first bucket, and their sum comes with it",

@@ -11,7 +11,8 @@ namespace tenet {
 
 /// One rank's forward and backward pass, during which a communication thread adds up its gradients with those of all
 /// other ranks: bucket by bucket, each as soon as the steps that compute it have run. What the ranks tell each other
-/// besides, results and running statistics, goes before the first bucket that is ready later.
+/// besides, results and running statistics, goes before the first bucket that is ready later. The last bucket is sent
+/// by the thread that computes, which has nothing else to do then.
 template <class Program, class Synchronisation, long bucket_bytes, Transport T>
 class GradientExchange {
   struct NoResults {};
@@ -52,7 +53,8 @@ class GradientExchange {
             results_ = results();
             has_results_ = true;
           }
-        queue_.submit([this, b] { reduce(b); });
+        const auto send = [this, b] { reduce(b); };
+        if (b + 1 < plan.count || !communicate_here("gradients", send)) queue_.submit(send);
         arrived_[static_cast<std::size_t>(b)] = queue_.submitted();
       };
       if constexpr (detail::ScattersGradients<Synchronisation>)
@@ -106,15 +108,15 @@ class GradientExchange {
       arrived_[static_cast<std::size_t>(b)] = queue_.submitted();
     }
   }
-  /// Within `run`: makes of numbers the sum of all ranks'. The communication thread does it, when it has sent the
-  /// buckets before: the ranks' messages come in one order.
+  /// Within `run`: makes of numbers the sum of all ranks'.
   void add_up_in_pass(float* numbers, long floats) {
     in_pass_ = {numbers, floats, plan.count + sums_++};
-    queue_.submit([this] {
+    const auto sum = [this] {
       add_up(in_pass_.numbers, in_pass_.floats, {"sum over the batch", in_pass_.number, step_}, 1);
-    });
-    const auto span = open_wait("sum over the batch");
-    queue_.synchronize();
+    };
+    if (communicate_here("sum over the batch", sum)) return;
+    queue_.submit(sum);
+    complete("sum over the batch");
   }
 
   /// Before a rank's `passes`: all ranks begin with the parameters of rank 0, and know each other's number of samples.
@@ -192,7 +194,18 @@ class GradientExchange {
 
   void add_up_results(float* numbers) { add_up(numbers, Program::result_count, {"results", -2, step_}, weight_); }
 
-  /// By the communication thread: bucket b, and before it what leaves with it.
+  /// Does what nothing is computed beside, without waking another thread, which takes longer than adding up a few
+  /// numbers. Not while buckets are under way, as the ranks' messages come in one order: false.
+  template <class Task>
+  bool communicate_here(const char* what, Task task) {
+    if (queue_.waiting() > 0) return false;
+    queue_.synchronize();  // throws what a bucket may have thrown
+    const auto span = open_wait(what);
+    task();
+    return true;
+  }
+
+  /// Bucket b, and before it what leaves with it.
   void reduce(int b) {
     if (b == results_leave && has_results_) add_up_results(results_.data());
     if (b == statistics_leave && statistics_ != nullptr) share(statistics_, statistics);

@@ -190,7 +190,7 @@ class KeyValueStore {
         if (transport_.arrived(peer)) return true;
       return false;
     };
-    wait_until(is_there, std::chrono::milliseconds(2), spins);
+    wait_until(is_there, std::chrono::milliseconds(2), spins, std::chrono::microseconds(20));
   }
 
   /// Sends requests as far as the servers take them, those of higher priority first.

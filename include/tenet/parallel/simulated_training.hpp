@@ -135,6 +135,11 @@ class CollectiveSteps {
   using Exchange = SimulatedTraining::Exchange;
   using Kind = SimulatedBucket::Kind;
 
+  /// Whether a communication thread sends it, that may sleep: beside it something is computed.
+  bool wakes(const SimulatedBucket& bucket) const {
+    return bucket.kind != Kind::awaited_sum && &bucket != &training_.buckets.back();
+  }
+
   void take(long step) {
     if (step == 0 && training_.shares_first) time_broadcast(times_, training_.parameter_floats);
     const bool gathers = training_.scatters && step > 0;  // it may still do so
@@ -171,7 +176,7 @@ class CollectiveSteps {
     for (const SimulatedBucket& bucket : training_.buckets) {
       for (int rank = 0; rank < training_.ranks; ++rank) {
         const double ready = all_have(rank, bucket.ready);
-        if (times_.clock(rank) < ready) times_.wait(rank, ready + training_.waking);
+        if (times_.clock(rank) < ready) times_.wait(rank, ready + (wakes(bucket) ? training_.waking : 0));
         times_.compute(rank, bucket.prepare * training_.factor(rank * training_.replicas, step));
         communicating_ += bucket.prepare;
         sent_[static_cast<std::size_t>(rank)] = times_.clock(rank);
