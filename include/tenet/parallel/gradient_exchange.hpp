@@ -11,8 +11,9 @@ namespace tenet {
 
 /// One rank's forward and backward pass, during which a communication thread adds up its gradients with those of all
 /// other ranks: bucket by bucket, each as soon as the steps that compute it have run. What the ranks tell each other
-/// besides, results and running statistics, goes before the first bucket that is ready later. The last bucket is sent
-/// by the thread that computes, which has nothing else to do then.
+/// besides, results and running statistics, goes before the first bucket that is ready later. A single bucket is sent
+/// by the thread that computes, which has nothing else to do then; of several, those that have come are updated while
+/// the last one is on its way.
 template <class Program, class Synchronisation, long bucket_bytes, Transport T>
 class GradientExchange {
   struct NoResults {};
@@ -54,7 +55,7 @@ class GradientExchange {
             has_results_ = true;
           }
         const auto send = [this, b] { reduce(b); };
-        if (b + 1 < plan.count || !communicate_here("gradients", send)) queue_.submit(send);
+        if (plan.count > 1 || !communicate_here("gradients", send)) queue_.submit(send);
         arrived_[static_cast<std::size_t>(b)] = queue_.submitted();
       };
       if constexpr (detail::ScattersGradients<Synchronisation>)

@@ -135,9 +135,11 @@ class CollectiveSteps {
   using Exchange = SimulatedTraining::Exchange;
   using Kind = SimulatedBucket::Kind;
 
-  /// Whether a communication thread sends it, that may sleep: beside it something is computed.
+  /// Whether a communication thread sends it, that may sleep: something is computed beside it.
   bool wakes(const SimulatedBucket& bucket) const {
-    return bucket.kind != Kind::awaited_sum && &bucket != &training_.buckets.back();
+    const auto is_gradients = [](const SimulatedBucket& one) { return one.kind == Kind::gradients; };
+    return bucket.kind != Kind::awaited_sum &&
+           std::count_if(training_.buckets.begin(), training_.buckets.end(), is_gradients) > 1;
   }
 
   void take(long step) {
