@@ -1,5 +1,7 @@
 #include "tenet/core/wait_until.hpp"
 
+#include <sys/resource.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -29,3 +31,20 @@ TEST_CASE("waiting ends at its limit", "[wait_until]") {
   CHECK(took >= 30ms);
   CHECK(took < 20s);
 }
+
+#if defined(RUSAGE_THREAD)
+TEST_CASE("whoever waits is awake as long as it has patience, and sleeps then", "[wait_until]") {
+  const auto sleeps = [] {  // yielding is none of them
+    rusage used;
+    getrusage(RUSAGE_THREAD, &used);
+    return used.ru_nvcsw;
+  };
+  const long before = sleeps();
+  CHECK_FALSE(wait_until([] { return false; }, 5ms, 10, 5ms));
+  CHECK(sleeps() - before <= 1);  // one behind its limit
+  for (const std::chrono::nanoseconds patience : {0ns, std::chrono::nanoseconds(usual_patience)}) {
+    const long begin = sleeps();
+    CHECK(wait_until([&] { return sleeps() - begin > 3; }, 10s, 10, patience));
+  }
+}
+#endif

@@ -34,6 +34,19 @@ struct RecordingExecution {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 };
+/// Adds up a number of all ranks when the first bucket has left so long ago.
+template <class Exchange>
+struct SummingExecution {
+  Exchange* exchange;
+  std::chrono::milliseconds since{0};
+  float number = 1;
+  int runs = 0;
+  void run_steps(int, int) {
+    if (++runs != 2) return;
+    std::this_thread::sleep_for(since);
+    exchange->add_up_in_pass(&number, 1);
+  }
+};
 struct RecordingTransport {
   Events* events;
   int rank() const { return 0; }
@@ -105,15 +118,7 @@ TEST_CASE("what is summed within a pass is summed by the thread that waits, unle
   exchange.add_up_in_pass(&number, 1);
   CHECK(events.threads == std::vector{here});
   // A bucket that takes long is under way: the sum comes behind it.
-  struct Late {
-    Events* events;
-    decltype(exchange)* sums;
-    float* number;
-    int runs = 0;
-    void run_steps(int, int) {
-      if (++runs == 2) sums->add_up_in_pass(number, 1);
-    }
-  } execution{&events, &exchange, &number};
+  SummingExecution execution{&exchange};
   std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats));
   std::atomic<bool> is_first{true};
   exchange.run(&execution, gradients.data(), [&](long, long) {
@@ -129,17 +134,7 @@ TEST_CASE("what is summed within a pass is summed by the thread that waits, unle
 TEST_CASE("what a bucket has thrown comes out before anything is summed behind it", "[gradient_exchange]") {
   Events events;
   GradientExchange<LeNetStep, Recorded, 20000, RecordingTransport> exchange({&events});
-  float number = 1;
-  struct Summing {
-    decltype(exchange)* sums;
-    float* number;
-    int runs = 0;
-    void run_steps(int, int) {
-      if (++runs != 2) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the bucket has failed
-      sums->add_up_in_pass(number, 1);
-    }
-  } execution{&exchange, &number};
+  SummingExecution execution{&exchange, std::chrono::milliseconds(50)};  // the bucket has failed by then
   std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats));
   exchange.begin(1);
   const auto run = [&] {

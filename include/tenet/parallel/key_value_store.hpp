@@ -190,7 +190,7 @@ class KeyValueStore {
         if (transport_.arrived(peer)) return true;
       return false;
     };
-    wait_until(is_there, std::chrono::milliseconds(2), spins, std::chrono::microseconds(20));
+    wait_until(is_there, std::chrono::milliseconds(2), spins, patience);
   }
 
   /// Sends requests as far as the servers take them, those of higher priority first.
@@ -373,6 +373,7 @@ class KeyValueStore {
     bool is_told;
   };
   static constexpr int spins = 400;
+  static constexpr std::chrono::microseconds patience{20};  // it may have nothing to do for long
 
   T transport_;
   KeyValueOptions options_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <tenet/comm/rank_times.hpp>
 
@@ -176,9 +177,10 @@ class CollectiveSteps {
     const bool updates_arrivals = !training_.scatters && training_.update_of_float > 0;
     if (updates_arrivals) arrived_.clear();
     for (const SimulatedBucket& bucket : training_.buckets) {
+      const double waking = wakes(bucket) ? training_.waking : 0;
       for (int rank = 0; rank < training_.ranks; ++rank) {
         const double ready = all_have(rank, bucket.ready);
-        if (times_.clock(rank) < ready) times_.wait(rank, ready + (wakes(bucket) ? training_.waking : 0));
+        if (times_.clock(rank) < ready) times_.wait(rank, ready + waking);
         times_.compute(rank, bucket.prepare * training_.factor(rank * training_.replicas, step));
         communicating_ += bucket.prepare;
         sent_[static_cast<std::size_t>(rank)] = times_.clock(rank);
