@@ -118,7 +118,7 @@ TEST_CASE("what is summed within a pass is summed by the thread that waits, unle
   exchange.add_up_in_pass(&number, 1);
   CHECK(events.threads == std::vector{here});
   // A bucket that takes long is under way: the sum comes behind it.
-  SummingExecution execution{&exchange};
+  SummingExecution<decltype(exchange)> execution{&exchange};
   std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats));
   std::atomic<bool> is_first{true};
   exchange.run(&execution, gradients.data(), [&](long, long) {
@@ -134,7 +134,7 @@ TEST_CASE("what is summed within a pass is summed by the thread that waits, unle
 TEST_CASE("what a bucket has thrown comes out before anything is summed behind it", "[gradient_exchange]") {
   Events events;
   GradientExchange<LeNetStep, Recorded, 20000, RecordingTransport> exchange({&events});
-  SummingExecution execution{&exchange, std::chrono::milliseconds(50)};  // the bucket has failed by then
+  SummingExecution<decltype(exchange)> execution{&exchange, std::chrono::milliseconds(50)};  // the bucket has failed by then
   std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats));
   exchange.begin(1);
   const auto run = [&] {
