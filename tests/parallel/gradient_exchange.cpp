@@ -134,7 +134,8 @@ TEST_CASE("what is summed within a pass is summed by the thread that waits, unle
 TEST_CASE("what a bucket has thrown comes out before anything is summed behind it", "[gradient_exchange]") {
   Events events;
   GradientExchange<LeNetStep, Recorded, 20000, RecordingTransport> exchange({&events});
-  SummingExecution<decltype(exchange)> execution{&exchange, std::chrono::milliseconds(50)};  // the bucket has failed by then
+  SummingExecution<decltype(exchange)> execution{&exchange,
+                                                 std::chrono::milliseconds(50)};  // the bucket has failed by then
   std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats));
   exchange.begin(1);
   const auto run = [&] {

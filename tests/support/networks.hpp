@@ -36,6 +36,25 @@ struct Residual {
 struct WholeRows : tenet::Sequential<tenet::Linear<16, 32>, tenet::ReLU, tenet::Linear<32, 36>, tenet::Tanh,
                                      tenet::Linear<36, 80>, tenet::ReLU, tenet::Linear<80, 3>> {};
 
+/// Convolutions whose weights outweigh the images: one that is used once, and one twice.
+struct WideConvolutions {
+  tenet::Conv2d<128, 256, 3, tenet::Padding<1>> once;
+  tenet::Conv2d<256, 256, 3, tenet::Padding<1>> twice;
+  tenet::Linear<256, 3> head;
+  constexpr auto forward(auto x) const {
+    return head(tenet::global_avg_pool2d(relu(twice(relu(twice(relu(once(x))))))));
+  }
+};
+
+/// Linear layers whose weights outweigh a batch: one that is used once, and one twice.
+struct WideLinears {
+  tenet::Linear<16, 520> first;
+  tenet::Linear<520, 300> once;
+  tenet::Linear<300, 300> twice;
+  tenet::Linear<300, 3> head;
+  constexpr auto forward(auto x) const { return head(relu(twice(tanh(twice(relu(once(relu(first(x))))))))); }
+};
+
 /// Two towers of linear layers that do not depend on each other, and their sum.
 struct Towers {
   tenet::Linear<16, 64> left1, right1;

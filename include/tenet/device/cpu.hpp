@@ -14,6 +14,7 @@
 #include <tenet/device/cpu/matmul.hpp>
 #include <tenet/device/cpu/one_sample.hpp>
 #include <tenet/device/cpu/one_sample_conv2d.hpp>
+#include <tenet/device/cpu/outer_sum.hpp>
 #include <tenet/device/cpu/pool2d_channels_last.hpp>
 #include <tenet/device/cpu/pool2d_samples_last.hpp>
 #include <tenet/device/cpu/prepared_conv2d.hpp>

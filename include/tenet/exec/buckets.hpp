@@ -85,6 +85,17 @@ constexpr auto gradients_ready(const Lowered& lowered, const SlotTable<Slots>& s
   return ready;
 }
 
+/// How often steps before the update write or read the place of each slot's gradient.
+template <class Lowered, int Slots>
+constexpr auto gradient_uses(const Lowered& lowered, const SlotTable<Slots>& slots) {
+  std::array<int, Slots + 1> uses{};
+  for_each_use(lowered, lowered.first_update, [&](const Place& place, int) {
+    for (int i = 0; i < slots.count && place.arena == Arena::gradients; ++i)
+      uses[i] += slots.slots[i].kind == SlotKind::parameter && slots.slots[i].offset == place.offset;
+  });
+  return uses;
+}
+
 /// After how many steps no step reads or writes one of these places any more.
 template <class Lowered, class IsOne>
 constexpr int last_used(const Lowered& lowered, IsOne is_one) {

@@ -186,7 +186,17 @@ struct OuterSum : ProductOperation {
   }
   template <class A, class B>
   static void run(auto& executor, const auto& arguments, A, B) {
-    multiply(executor, geometry_for<shape(A{}, B{})>(arguments), arguments);
+    const auto geometry = geometry_for<shape(A{}, B{})>(arguments);
+    using Executor = std::remove_reference_t<decltype(executor)>;
+    using Factor = NumberOf<numbers<Executor, std::remove_cvref_t<decltype(arguments)>>().operands>;
+    if constexpr (A::batched && !batch_is_known<std::remove_cvref_t<decltype(arguments)>> &&
+                  requires(const Factor* factor, float* result) {
+                    run_outer_sum(executor, geometry, factor, factor, result, arguments.epilogue);
+                  })
+      run_outer_sum(executor, geometry, arguments.template operand<Factor>(0), arguments.template operand<Factor>(1),
+                    arguments.template result<float>(), arguments.epilogue);
+    else
+      multiply(executor, geometry, arguments);
   }
 };
 

@@ -25,7 +25,7 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
   using Group = typename Passes::Group;
 
   explicit ReplicatedExecution(Group& replicas)
-      : Passes(replicas, {.count = detail::shards_of_worker<Cut>(replicas.size())}),
+      : Passes(replicas, {.count = detail::shards_of_worker<Cut>(replicas.size())}, !exchanges),
         network_(replicas.size()),
         exchanges_(index(replicas.size())) {
     if constexpr (exchanges)
@@ -64,7 +64,7 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
         }
       } catch (...) {
         network_.abandon();
-        this->sums().abandon();
+        this->abandon();
         throw;
       }
     });

@@ -49,7 +49,7 @@ class HierarchicalExecution : public ReplicaPasses<Program, Device, Cut> {
           this->pass(r).update();
       } catch (...) {
         has_failed_ = true;
-        this->sums().abandon();
+        this->abandon();
         throw;
       }
     });

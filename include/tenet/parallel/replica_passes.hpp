@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tenet/parallel/replica_sums.hpp>
+#include <tenet/parallel/replica_team.hpp>
 #include <tenet/parallel/sharded_pass.hpp>
 
 namespace tenet {
@@ -15,9 +16,14 @@ class ReplicaPasses {
   using Pass = ShardedPass<Program, Cut>;
   using One = typename Pass::One;
 
-  /// `shards` are those of each replica, from the process's first one on.
-  ReplicaPasses(Group& replicas, WorkerShards shards)
-      : replicas_(&replicas), sums_(replicas), parts_(static_cast<std::size_t>(replicas.size())) {
+  /// `shards` are those of each replica, from the process's first one on. `waits`: nobody reads a replica's gradients
+  /// before the passes of all have ended, and then by `add_up_gradients`.
+  ReplicaPasses(Group& replicas, WorkerShards shards, bool waits = false)
+      : replicas_(&replicas),
+        waits_(waits && Pass::updates && !Pass::is_cut),
+        sums_(replicas),
+        team_(replicas),
+        parts_(static_cast<std::size_t>(replicas.size())) {
     replicas.run([&](int r) {  // its memory is touched first by the thread that works with it
       Part& part = parts_[index(r)];
       part.pass =
@@ -59,30 +65,37 @@ class ReplicaPasses {
     for (int r = 0; r < size(); ++r)
       weight_[index(r)] =
           Pass::gives_terms ? 1 : static_cast<float>(shard_of(batch, r, size()).samples) / static_cast<float>(batch);
+    team_.begin(waits_ && batch % size() == 0, [this](int r) { return gradients(r); });
   }
   float weight(int replica) const { return weight_[index(replica)]; }
 
-  /// Of a program that runs on a part of the batch: see `ReplicaSums`. Whoever ends a replica's task by what it throws
-  /// abandons the sums.
+  /// Of a program that runs on a part of the batch: see `ReplicaSums`.
   auto& sums() { return sums_; }
+  /// Whoever ends a replica's task by what it throws has the others stop waiting for it.
+  void abandon() noexcept {
+    sums_.abandon();
+    team_.abandon();
+  }
 
   /// The passes of one replica, by its thread; see `ShardedPass::run`.
   template <class Backward, class Take>
   void run(int replica, float all, Backward backward, Take take) {
-    pass(replica).run(batch_, all, backward, take);
+    team_.run(replica, [&] { pass(replica).run(batch_, all, backward, take); });
   }
 
   /// to = the sum of all replicas' gradients, of `count` from number `first` on.
   void add_up_gradients(float* to, long first, long count) {
-    std::array<const float*, Group::most> from;
-    for (int r = 0; r < size(); ++r) from[index(r)] = gradients(r) + first;
-    add_up(from.data(), to, 0, count);
+    team_.for_each_part({first, count}, [&](long at, long floats, bool is_sum) {
+      std::array<const float*, Group::most> from;
+      for (int r = 0; r < size(); ++r) from[index(r)] = gradients(r) + at;
+      add_up(from.data(), is_sum ? 1 : size(), to + (at - first), floats);
+    });
   }
   /// The same for results that are one number: what `numbers` gives then.
   void add_up_numbers() {
     std::array<const float*, Group::most> from;
     for (int r = 0; r < size(); ++r) from[index(r)] = pass(r).numbers().data();
-    add_up(from.data(), numbers().data(), 0, static_cast<long>(numbers().size()));
+    add_up(from.data(), size(), numbers().data(), static_cast<long>(numbers().size()));
   }
   std::array<float, 4>& numbers() { return pass(0).numbers(); }
   const float* result(int index) const { return parts_[0].pass->result(index); }
@@ -101,7 +114,7 @@ class ReplicaPasses {
   }
 
   long memory_floats() const {
-    long sum = 0;
+    long sum = team_.memory_floats();
     for (const Part& part : parts_) sum += part.pass->memory_floats();
     return sum;
   }
@@ -117,15 +130,17 @@ class ReplicaPasses {
   };
   static constexpr std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
-  void add_up(const float* const* from, float* to, long first, long last) {
+  void add_up(const float* const* from, int count, float* to, long floats) {
     if constexpr (Cut::in_all > 0)
-      detail::tree_sum(from, size(), to, first, last);
+      detail::tree_sum(from, count, to, 0, floats);
     else
-      detail::weighted_sum(from, weight_.data(), size(), to, first, last);
+      detail::weighted_sum(from, weight_.data(), count, to, 0, floats);
   }
 
   Group* replicas_;
+  bool waits_;
   std::conditional_t<Program::is_on_part, ReplicaSums<Group>, NoSums> sums_;
+  ReplicaTeam<Program, Group> team_;
   int batch_ = 0;
   std::vector<Part> parts_;
   std::array<float, Group::most> weight_{};

@@ -2,6 +2,7 @@
 
 #include "../../support/convolutions.hpp"
 #include "../../support/image_order.hpp"
+#include "../../support/played_team.hpp"
 #include "tenet/device/reference/conv2d.hpp"
 
 namespace {
@@ -58,4 +59,43 @@ TEST_CASE("Winograd gradients by the weight of images with channels last have th
     run(pool(3), g, batch, turned_input.data(), turned_upstream.data(), found.data(), true);
     CHECK(found == expected);
   });
+}
+
+TEST_CASE("devices that train together find the Winograd gradient of all their samples",
+          "[cpu][winograd_weight_gradient]") {
+  constexpr Conv2dGeometry shapes[] = {{256, 4, 4, 192, 3, 3, 1, 1}, {170, 6, 5, 180, 3, 3, 1, 1}};
+  constexpr int batch = 3;
+  for (const int size : {2, 3, 5}) {
+    convolutions::for_each(shapes, {batch}, [&](const Conv2dGeometry& g, int) {
+      const auto input = random_floats(size * batch * g.input_size(), 1),
+                 upstream = random_floats(size * batch * g.result_size(), 2);
+      const double error = convolutions::relative_error(
+          g.weight_size(),
+          [&](auto& executor, float* to) {
+            run_conv2d_weight_gradient(executor, g, size * batch, input.data(), upstream.data(), to);
+          },
+          [&](Workers& workers, float* to) {
+            PlayedTeam team(size);
+            const auto sum = team.play(workers, [&](int rank) {
+              run(workers, g, batch, input.data() + rank * batch * g.input_size(),
+                  upstream.data() + rank * batch * g.result_size(), to);
+            });
+            REQUIRE(team.sums() == size);
+            std::copy(sum.begin(), sum.end(), to);
+          });
+      CHECK(error < 1e-5);
+    });
+  }
+}
+
+TEST_CASE("devices have Winograd gradients of their own where many tiles share the weights",
+          "[cpu][winograd_weight_gradient]") {
+  constexpr Conv2dGeometry g{16, 4, 4, 16, 3, 3, 1, 1};
+  const auto input = random_floats(3 * g.input_size(), 1), upstream = random_floats(3 * g.result_size(), 2);
+  std::vector<float> alone(static_cast<std::size_t>(g.weight_size())), found(alone);
+  run(pool(1), g, 3, input.data(), upstream.data(), alone.data());
+  PlayedTeam team(2);
+  team.play(pool(1), [&](int) { run(pool(1), g, 3, input.data(), upstream.data(), found.data()); });
+  CHECK(team.sums() == 0);
+  CHECK(found == alone);
 }

@@ -71,11 +71,62 @@ inline void write_weight_gradient(const Conv2dGeometry& g, long channels, long c
   }
 }
 
+/// A gradient by the weight from transformed tiles: `most` of the input, and behind them as many of the gradient of the
+/// result. A task has one panel of channels and one of result channels.
+struct WinogradFactors {
+  const Conv2dGeometry& g;
+  WinogradWeightCut cut;
+  WinogradTiles in, out;
+  long gradients;  // behind the first tile of the input
+
+  constexpr WinogradFactors(const Conv2dGeometry& geometry, long most)
+      : g(geometry),
+        cut(g),
+        in(WinogradTiles::by_panels(g.channels, most)),
+        out(WinogradTiles::by_panels(g.out_channels, most)),
+        gradients(in.floats(most)) {}
+  constexpr long floats(long most) const { return gradients + out.floats(most); }
+
+  constexpr long row(long task) const { return task % cut.rows.count; }
+  constexpr long column(long task) const { return task / cut.rows.count; }
+  /// Where the task's weights of a channel from its first one on are.
+  constexpr long weights(long task, long channel = 0) const {
+    return (cut.columns.first(column(task)) * g.channels + cut.rows.first(row(task)) + channel) * 9;
+  }
+  constexpr long channels(long task) const {
+    return smaller(cut.rows.width(row(task)), g.channels - cut.rows.first(row(task)));
+  }
+  constexpr long out_channels(long task) const {
+    return smaller(cut.columns.width(column(task)), g.out_channels - cut.columns.first(column(task)));
+  }
+
+  /// own = (or +=) the products of one point of so many tiles.
+  void multiply(long task, long point, long tiles, const float* factors, float* own, bool accumulate) const {
+    const long r = row(task), c = column(task);
+    multiply_weight_gradient(
+        cut.rows.width(r), cut.columns.width(c), tiles, factors + in.at(r, 0) + point * in.point_step(r),
+        factors + gradients + out.at(c, 0) + point * out.point_step(c), own + point * cut.step, accumulate);
+  }
+  /// Writes the task's channels [c0, c0 + count) from its sums to the gradient.
+  void write(long task, const float* own, long c0, long count, float* gradient) const {
+    const long columns = cut.columns.width(column(task));
+    write_weight_gradient(g, smaller(count, channels(task) - c0), columns, out_channels(task), own + c0 * columns,
+                          gradient + weights(task, c0));
+  }
+  /// A task's part of the gradient of all tiles at once.
+  void add_up(long task, long tiles, const float* factors, float* own, float* gradient) const {
+    for (long point = 0; point < winograd_products; ++point) {
+      // What is written behind the last point comes to the cache meanwhile.
+      fetch_part<1>(point, gradient + weights(task), g.taps(), out_channels(task), 9 * channels(task));
+      multiply(task, point, tiles, factors, own, false);
+    }
+    write(task, own, 0, channels(task), gradient);
+  }
+};
+
 /// Floats of the transformed tiles of a block that all tasks share.
 constexpr long shared_tiles(const Conv2dGeometry& g, const WinogradCut& cut) {
-  const long tiles = cut.most_tiles();
-  return WinogradTiles::by_panels(g.channels, tiles).floats(tiles) +
-         WinogradTiles::by_panels(g.out_channels, tiles).floats(tiles);
+  return WinogradFactors(g, cut.most_tiles()).floats(cut.most_tiles());
 }
 
 }  // namespace detail
@@ -98,6 +149,71 @@ constexpr long scratch_winograd_weight_gradient(const Workers*, const Conv2dGeom
   return shared_tiles(g, cut) + (cut.blocks > 1 ? all_sums : 0);
 }
 
+namespace detail {
+
+/// The images of a batch and the gradient of their results, whose tiles become factors.
+struct WinogradFactorImages {
+  const Conv2dGeometry& g;
+  WinogradImages<const float> images, upstream;
+
+  WinogradFactorImages(const Conv2dGeometry& geometry, const float* input, const float* gradient_of_result,
+                       bool channels_last)
+      : g(geometry),
+        images{input, g.channels, g.height, g.width, channels_last},
+        upstream{gradient_of_result, g.out_channels, g.out_height(), g.out_width(), channels_last} {}
+
+  /// Transforms unit `index` of a block, of `samples` samples in `parts` pieces each, to the factors from number `tile`
+  /// on: first those of the input, then those of the gradient.
+  void read(const WinogradCut& cut, long block, long samples, long parts, long index, const WinogradFactors& factors,
+            float* to, long tile, float* scratch) const {
+    const long units = samples * parts;
+    WinogradUnit unit = unit_of(cut, block, parts, index % units);
+    unit.tile += tile;
+    if (index < units)
+      transform_unit<InputTransform<3>>(images, g.padding, unit, cut.tiles_x, to, factors.in, scratch);
+    else
+      transform_unit<ResultGradientTransform<3>>(upstream, 0, unit, cut.tiles_x, to + factors.gradients, factors.out,
+                                                 scratch);
+  }
+  /// The same of all units of a block.
+  void read_block(Workers& workers, const WinogradCut& cut, long block, long samples, const WinogradFactors& factors,
+                  float* to, long tile, bool small) const {
+    const long parts = samples >= 8 ? 1 : smaller(blocks_of(8, samples), cut.rows);
+    auto task = [&](int index, int worker) {
+      read(cut, block, samples, parts, index, factors, to, tile, workers.scratch(worker));
+    };
+    run_tasks(workers, 2 * samples * parts, small, task);
+  }
+};
+
+/// The gradient of all samples of the devices that train together, if they take it: each transforms the tiles of its
+/// samples, and adds up the sums of some panels. Transforming sums back and writing them takes as long for one sample
+/// as for many, so where a batch has few tiles beside the weights, on each device it would be most of the work.
+inline bool sum_by_team(Workers& workers, const Conv2dGeometry& g, int batch, const WinogradFactorImages& images,
+                        float* weight_gradient) {
+  const WorkerTeam& team = workers.team;
+  const WinogradWeightCut weights(g);
+  const WinogradCut own(g, batch, weights.most_tiles);
+  if (weights.most_parts > 1 || own.blocks > 1) return false;
+  const long own_tiles = tiles_of(own, 0, batch), tiles = own_tiles * team.size();
+  const WinogradFactors factors(g, tiles);
+  const WorkerTeam::Sum sum = team.begin_sum(weight_gradient, g.weight_size(), factors.floats(tiles));
+  if (!sum) return false;
+  images.read_block(workers, own, 0, batch, factors, sum.terms, own_tiles * team.rank(), false);
+  team.end_sum([&workers, g, sum, tiles, rank = team.rank(), size = team.size()] {
+    const WinogradFactors all_factors(g, tiles);
+    const long tasks = all_factors.cut.tasks(), first = tasks * rank / size, last = tasks * (rank + 1) / size;
+    workers.reserve_scratch(scratch_winograd_weight_gradient(&workers, g));
+    auto task = [&](int index, int worker) {
+      all_factors.add_up(first + index, tiles, sum.terms, workers.scratch(worker), sum.to);
+    };
+    run_tasks(workers, last - first, false, task);
+  });
+  return true;
+}
+
+}  // namespace detail
+
 /// The gradient of `run_conv2d` by its weight, summed over the batch.
 inline void run_winograd_weight_gradient(Workers& workers, const Conv2dGeometry& g, int batch, const float* input,
                                          const float* gradient_of_result, float* weight_gradient, float* workspace,
@@ -105,59 +221,31 @@ inline void run_winograd_weight_gradient(Workers& workers, const Conv2dGeometry&
   using namespace detail;
   if (batch == 0) return fill_floats(weight_gradient, 0, g.weight_size());
   workers.reserve_scratch(scratch_winograd_weight_gradient(&workers, g));
+  const WinogradFactorImages images(g, input, gradient_of_result, channels_last);
+  if (workers.team.size() > 1 && sum_by_team(workers, g, batch, images, weight_gradient)) return;
   const WinogradWeightCut weights(g);
   const WinogradCut cut(g, batch, weights.most_tiles);
-  const WinogradTiles in = WinogradTiles::by_panels(g.channels, cut.most_tiles());
-  const WinogradTiles out = WinogradTiles::by_panels(g.out_channels, cut.most_tiles());
+  const WinogradFactors factors(g, cut.most_tiles());
   const long parts_of_blocks = smaller(weights.most_parts, cut.blocks), all_sums = weights.tasks() * weights.sums;
   float* const sums = workspace + (weights.most_parts > 1 ? 0 : shared_tiles(g, cut));
   const bool small = batch * g.flops() < inline_flops;
-  /// Writes channels [c0, c0 + channels) of a task's sums.
-  auto write = [&](long task, const float* own, long c0, long channels) {
-    const long row = task % weights.rows.count, column = task / weights.rows.count;
-    const long c = weights.rows.first(row) + c0, o = weights.columns.first(column);
-    const long columns = weights.columns.width(column);
-    write_weight_gradient(g, smaller(channels, g.channels - c), columns, smaller(columns, g.out_channels - o),
-                          own + c0 * columns, weight_gradient + (o * g.channels + c) * 9);
-  };
-  const WinogradImages<const float> images{input, g.channels, g.height, g.width, channels_last};
-  const WinogradImages<const float> upstream{gradient_of_result, g.out_channels, g.out_height(), g.out_width(),
-                                             channels_last};
-  /// Transforms unit `index` of a block: first those of the input, then those of the gradient.
-  auto read = [&](long block, long parts, long index, float* inputs, float* scratch) {
-    const long units = samples_of(cut, block, batch) * parts;
-    const WinogradUnit unit = unit_of(cut, block, parts, index % units);
-    if (index < units) {
-      transform_unit<InputTransform<3>>(images, g.padding, unit, cut.tiles_x, inputs, in, scratch);
-    } else {
-      transform_unit<ResultGradientTransform<3>>(upstream, 0, unit, cut.tiles_x, inputs + in.floats(cut.most_tiles()),
-                                                 out, scratch);
-    }
-  };
-  /// own = (or +=) the products of one point of a block's tiles, for one panel of channels and one of result channels.
-  auto multiply = [&](long task, long point, long tiles, const float* inputs, float* own, bool accumulate) {
-    const long row = task % weights.rows.count, column = task / weights.rows.count;
-    const float* const gradients = inputs + in.floats(cut.most_tiles());
-    multiply_weight_gradient(weights.rows.width(row), weights.columns.width(column), tiles,
-                             inputs + in.at(row, 0) + point * in.point_step(row),
-                             gradients + out.at(column, 0) + point * out.point_step(column), own + point * weights.step,
-                             accumulate);
-  };
   if (weights.most_parts > 1) {
     auto part_task = [&](int part, int worker) {
       float* const scratch = workers.scratch(worker);
       float* const tiles = scratch + staging_winograd(g, cut.rows);
       const long first = cut.blocks * part / parts_of_blocks, last = cut.blocks * (part + 1) / parts_of_blocks;
       for (long block = first; block < last; ++block) {
-        for (long unit = 0; unit < 2 * samples_of(cut, block, batch); ++unit) read(block, 1, unit, tiles, scratch);
+        const long samples = samples_of(cut, block, batch);
+        for (long unit = 0; unit < 2 * samples; ++unit)
+          images.read(cut, block, samples, 1, unit, factors, tiles, 0, scratch);
         const WinogradUnit next = unit_of(cut, block + 1, 1, 0);
         const long next_samples = block + 1 < last ? samples_of(cut, block + 1, batch) : 0;
         for (long point = 0; point < winograd_products; ++point) {
-          images.template fetch<winograd_in>(point, next, next_samples, g.padding);
-          upstream.template fetch<winograd_out>(point, next, next_samples);
+          images.images.template fetch<winograd_in>(point, next, next_samples, g.padding);
+          images.upstream.template fetch<winograd_out>(point, next, next_samples);
           for (long task = 0; task < weights.tasks(); ++task) {
-            multiply(task, point, tiles_of(cut, block, batch), tiles, sums + part * all_sums + task * weights.sums,
-                     block > first);
+            factors.multiply(task, point, tiles_of(cut, block, batch), tiles,
+                             sums + part * all_sums + task * weights.sums, block > first);
           }
         }
       }
@@ -165,22 +253,14 @@ inline void run_winograd_weight_gradient(Workers& workers, const Conv2dGeometry&
     run_tasks(workers, parts_of_blocks, small, part_task);
   } else {
     for (long block = 0; block < cut.blocks; ++block) {
-      const long samples = samples_of(cut, block, batch), tiles = tiles_of(cut, block, batch);
-      const long parts = samples >= 8 ? 1 : smaller(blocks_of(8, samples), cut.rows);
-      auto read_task = [&](int index, int worker) { read(block, parts, index, workspace, workers.scratch(worker)); };
-      run_tasks(workers, 2 * samples * parts, small, read_task);
+      const long tiles = tiles_of(cut, block, batch);
+      images.read_block(workers, cut, block, samples_of(cut, block, batch), factors, workspace, 0, small);
       auto panel_task = [&](int task, int worker) {
-        float* const own = cut.blocks == 1 ? workers.scratch(worker) : sums + task * weights.sums;
-        const long row = task % weights.rows.count, column = task / weights.rows.count;
-        const long c = weights.rows.first(row), o = weights.columns.first(column);
-        const long channels = smaller(weights.rows.width(row), g.channels - c),
-                   out_channels = smaller(weights.columns.width(column), g.out_channels - o);
-        for (long point = 0; point < winograd_products; ++point) {
-          if (cut.blocks == 1)  // what is written behind the last point comes to the cache meanwhile
-            fetch_part<1>(point, weight_gradient + (o * g.channels + c) * 9, g.taps(), out_channels, 9 * channels);
-          multiply(task, point, tiles, workspace, own, block > 0);
-        }
-        if (block + 1 == cut.blocks) write(task, own, 0, weights.rows.width(task % weights.rows.count));
+        if (cut.blocks == 1) return factors.add_up(task, tiles, workspace, workers.scratch(worker), weight_gradient);
+        float* const own = sums + task * weights.sums;
+        for (long point = 0; point < winograd_products; ++point)
+          factors.multiply(task, point, tiles, workspace, own, block > 0);
+        if (block + 1 == cut.blocks) factors.write(task, own, 0, factors.channels(task), weight_gradient);
       };
       run_tasks(workers, weights.tasks(), small, panel_task);
     }
@@ -188,18 +268,18 @@ inline void run_winograd_weight_gradient(Workers& workers, const Conv2dGeometry&
   }
   constexpr long piece = 16, pieces = blocks_of(wide_columns, piece);  // channels of a task
   auto write_task = [&](int index, int) {
-    const long task = index / pieces, first = index % pieces * piece,
-               rows = weights.rows.width(task % weights.rows.count);
+    const long task = index / pieces, first = index % pieces * piece, rows = factors.channels(task);
     if (first >= rows) return;
     float* const own = sums + task * weights.sums;
-    const long width = weights.columns.width(task / weights.rows.count), count = smaller(piece, rows - first);
+    const long width = weights.columns.width(factors.column(task)),
+               count = smaller(piece, weights.rows.width(factors.row(task)) - first);
     for (long part = 1; part < parts_of_blocks; ++part) {
       for (long point = 0; point < winograd_products; ++point) {
         float* const to = own + point * weights.step + first * width;
         add_floats(to, to + part * all_sums, count * width);
       }
     }
-    write(task, own, first, count);
+    factors.write(task, own, first, count, weight_gradient);
   };
   run_tasks(workers, weights.tasks() * pieces, small, write_task);
 }

@@ -6,6 +6,7 @@
 #include <tenet/core/processors.hpp>
 #include <tenet/core/wait.hpp>
 #include <tenet/core/worker_sum.hpp>
+#include <tenet/core/worker_team.hpp>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -70,6 +71,7 @@ class Workers {
 
   /// With the other devices that train; see there.
   WorkerSum worker_sum;
+  WorkerTeam team;
 
   /// Calls task(index, worker) once for every index in [0, tasks), on any worker, in any order; returns when all are
   /// done. A call from inside a task runs inline, on that task's worker. Tasks must not throw.
