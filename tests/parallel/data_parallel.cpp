@@ -114,6 +114,8 @@ TEST_CASE("training on replicas is training on one device", "[data_parallel]") {
   check_training<networks::WholeRows, CrossEntropy, AdamW, Features<16>, Cpu<0, 2>, 3>({.learning_rate = 0.01f});
   check_training<networks::WholeRows, CrossEntropy, Adam, Features<16>, Cpu<0, 1>, 2>(
       {.learning_rate = 0.01f, .weight_decay = 0.1f});
+  check_training<networks::WideLinears, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, 2, SyncBatchNorm>(
+      {.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f});  // where gradients are sums of all samples
   check_training<networks::WholeRows, CrossEntropy, AdamW, Features<16>, Cpu<0, 1>, 3, Ring, BucketBytes<1000>>(
       {.learning_rate = 0.01f});
   check_training<networks::WholeRows, CrossEntropy, Sgd, Features<16>, Reference, 4, AllReduce>(

@@ -14,7 +14,10 @@ namespace tenet {
 template <class Program, class Group>
 class ReplicaTeam {
  public:
-  explicit ReplicaTeam(Group& replicas) : replicas_(&replicas), members_(static_cast<std::size_t>(replicas.size())) {}
+  explicit ReplicaTeam(Group& replicas)
+      : replicas_(&replicas),
+        spins_(spins_between(replicas.size())),
+        members_(static_cast<std::size_t>(replicas.size())) {}
   ReplicaTeam(const ReplicaTeam&) = delete;
   ReplicaTeam& operator=(const ReplicaTeam&) = delete;
 
@@ -143,7 +146,7 @@ class ReplicaTeam {
   void finish_all(Member& member) {
     const int sums = static_cast<int>(member.tasks.size());
     wait_until([&] { return all_have_given(sums) || has_failed_.load(std::memory_order_relaxed); },
-               Barrier::usual_limit, spins_between(replicas_->size()));
+               Barrier::usual_limit, spins_);
     finish(member);
     if (member.finished < sums) throw PeerFailed("a sum of all replicas: another one has failed");
   }
@@ -156,6 +159,7 @@ class ReplicaTeam {
   static constexpr WorkerTeam::Functions functions{&begin_sum, &end_sum};
 
   Group* replicas_;
+  int spins_;
   std::vector<Member> members_;
   std::array<Buffer, static_cast<std::size_t>(Program::slots.count) + 1> terms_;
   std::mutex growing_;
