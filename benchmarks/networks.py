@@ -46,6 +46,11 @@ def mlp() -> nn.Module:
     return nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))
 
 
+def wide() -> nn.Module:
+    return nn.Sequential(nn.Linear(784, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 2048),
+                         nn.ReLU(), nn.Linear(2048, 10))
+
+
 def small() -> nn.Module:
     return nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
 
@@ -111,6 +116,7 @@ class Network:
 
 NETWORKS = {
     "MLP 784-256-10": Network(mlp, "mlp", (784,)),
+    "MLP 784-2048-2048-2048-10": Network(wide, "", (784,)),  # for benchmarks/parallel alone
     "LeNet": Network(lenet, "lenet", (1, 28, 28)),
     "ResNet-18": Network(resnet18, "resnet18", (1, 28, 28), learning_rate=1e-3, tolerance=1e-3),
     "MLP 32-64-64-10": Network(small, "small", (32,), "normal"),

@@ -9,6 +9,8 @@
 using namespace tenet;
 
 struct Mlp : Sequential<Linear<784, 256>, ReLU, Linear<256, 10>> {};
+struct Wide
+    : Sequential<Linear<784, 2048>, ReLU, Linear<2048, 2048>, ReLU, Linear<2048, 2048>, ReLU, Linear<2048, 10>> {};
 struct Small : Sequential<Linear<32, 64>, ReLU, Linear<64, 64>, ReLU, Linear<64, 10>> {};
 
 /// One trainer, and the samples in the folder.
@@ -35,9 +37,27 @@ struct Steps {
   }
 };
 
+template <class Trainer>
+Case case_of(const char* name, Steps<Trainer>& steps) {
+  return {name, [&] { return steps.check(); },
+          [&](long calls) {
+            auto step = [&] { steps.step(); };
+            return seconds_of(step, calls);
+          }};
+}
+
+using Core = Cpu<0, 1>;
+
+/// Without the other ways to cut a batch and to add up gradients.
+template <class Net, class Input>
+int serve_two(int batch, const std::string& folder) {
+  Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, UpdateInBackward>> one{folder, batch};
+  Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, DataParallel<2>>> direct{folder, batch};
+  return serve({case_of("one", one), case_of("direct", direct)});
+}
+
 template <class Net, class Input>
 int serve_steps(int batch, const std::string& folder) {
-  using Core = Cpu<0, 1>;
   Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, UpdateInBackward>> one{folder, batch},
       half{folder, batch / 2};
   Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, DataParallel<2>>> direct{folder, batch};
@@ -45,13 +65,6 @@ int serve_steps(int batch, const std::string& folder) {
   Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, DataParallel<2>, Reproducible>> reproducible{folder, batch};
   Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, MicroBatches<4>>> micro{folder, batch};
   Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, DataParallel<2>, SyncBatchNorm>> synchronised{folder, batch};
-  const auto case_of = [](const char* name, auto& steps) {
-    return Case{name, [&] { return steps.check(); },
-                [&](long calls) {
-                  auto step = [&] { steps.step(); };
-                  return seconds_of(step, calls);
-                }};
-  };
   return serve({case_of("one", one), case_of("half", half), case_of("direct", direct), case_of("ring", ring),
                 case_of("reproducible", reproducible), case_of("micro", micro), case_of("synchronised", synchronised)});
 }
@@ -62,5 +75,6 @@ int main(int argc, char** argv) {
   const int batch = std::atoi(argv[2]);
   if (network == "ResNet-18") return serve_steps<ResNet18<>, Image<1, 28, 28>>(batch, folder);
   if (network == "MLP 784-256-10") return serve_steps<Mlp, Features<784>>(batch, folder);
+  if (network == "MLP 784-2048-2048-2048-10") return serve_two<Wide, Features<784>>(batch, folder);
   return serve_steps<Small, Features<32>>(batch, folder);
 }
