@@ -140,3 +140,20 @@ TEST_CASE("a replica that fails ends the waiting for its terms", "[replica_team]
     CHECK(replicas.executor(failing).team.size() == 1);
   }
 }
+
+TEST_CASE("a replica that gives no terms is named when the limit has passed", "[replica_team]") {
+  Group replicas(2);
+  Team team(replicas, std::chrono::milliseconds(20));
+  OfReplicas gradients(2);
+  team.begin(true, gradients.each());
+  CHECK_THROWS_WITH(
+      replicas.run([&](int r) {
+        team.run(r, [&] {
+          if (r == 1) return;
+          const WorkerTeam& own = replicas.executor(r).team;
+          own.begin_sum(gradients.each()(r) + once, once_floats, 4);
+          own.end_sum([] {});
+        });
+      }),
+      "gradients of all replicas: sums for which replica 1 has given its terms in time; expected 1, found 0");
+}

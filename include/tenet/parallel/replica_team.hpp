@@ -14,8 +14,10 @@ namespace tenet {
 template <class Program, class Group>
 class ReplicaTeam {
  public:
-  explicit ReplicaTeam(Group& replicas)
+  /// `limit`: of waiting for other replicas' terms.
+  explicit ReplicaTeam(Group& replicas, Barrier::Limit limit = Barrier::usual_limit)
       : replicas_(&replicas),
+        limit_(limit),
         spins_(spins_between(replicas.size())),
         members_(static_cast<std::size_t>(replicas.size())) {}
   ReplicaTeam(const ReplicaTeam&) = delete;
@@ -145,10 +147,14 @@ class ReplicaTeam {
   }
   void finish_all(Member& member) {
     const int sums = static_cast<int>(member.tasks.size());
-    wait_until([&] { return all_have_given(sums) || has_failed_.load(std::memory_order_relaxed); },
-               Barrier::usual_limit, spins_);
+    wait_until([&] { return all_have_given(sums) || has_failed_.load(std::memory_order_relaxed); }, limit_, spins_);
     finish(member);
-    if (member.finished < sums) throw PeerFailed("a sum of all replicas: another one has failed");
+    if (member.finished == sums) return;
+    if (has_failed_.exchange(true)) throw PeerFailed("gradients of all replicas: another replica has failed");
+    int late = 0;
+    while (late + 1 < replicas_->size() && members_[index(late)].given.load(std::memory_order_acquire) >= sums) ++late;
+    fail("gradients of all replicas", "sums for which replica " + std::to_string(late) + " has given its terms in time",
+         sums, members_[index(late)].given.load(std::memory_order_acquire));
   }
   bool all_have_given(int sums) const {
     for (const Member& member : members_)
@@ -159,6 +165,7 @@ class ReplicaTeam {
   static constexpr WorkerTeam::Functions functions{&begin_sum, &end_sum};
 
   Group* replicas_;
+  Barrier::Limit limit_;
   int spins_;
   std::vector<Member> members_;
   std::array<Buffer, static_cast<std::size_t>(Program::slots.count) + 1> terms_;
