@@ -58,16 +58,23 @@ constexpr void for_each_use(const Lowered& lowered, int last, Used used) {
   }
 }
 
+/// Calls used(i, step) for each step before the update that reads or writes what slot i, a parameter's, has in an
+/// arena: the parameter, or its gradient.
+template <class Lowered, int Slots, class Used>
+constexpr void for_each_use(const Lowered& lowered, const SlotTable<Slots>& slots, Arena arena, Used used) {
+  for_each_use(lowered, lowered.first_update, [&](const Place& place, int step) {
+    for (int i = 0; i < slots.count && place.arena == arena; ++i)
+      if (slots.slots[i].kind == SlotKind::parameter && slots.slots[i].offset == place.offset) used(i, step);
+  });
+}
+
 /// The first step that reads each slot's parameter; `first_update` where none does.
 template <class Lowered, int Slots>
 constexpr auto parameters_needed(const Lowered& lowered, const SlotTable<Slots>& slots) {
   std::array<int, Slots + 1> needed{};
   needed.fill(lowered.first_update);
-  for_each_use(lowered, lowered.first_update, [&](const Place& place, int step) {
-    for (int i = 0; i < slots.count && place.arena == Arena::parameters; ++i) {
-      const SlotInfo& slot = slots.slots[i];
-      if (slot.kind == SlotKind::parameter && slot.offset == place.offset && step < needed[i]) needed[i] = step;
-    }
+  for_each_use(lowered, slots, Arena::parameters, [&](int i, int step) {
+    if (step < needed[i]) needed[i] = step;
   });
   return needed;
 }
@@ -77,11 +84,7 @@ constexpr auto parameters_needed(const Lowered& lowered, const SlotTable<Slots>&
 template <class Lowered, int Slots>
 constexpr auto gradients_ready(const Lowered& lowered, const SlotTable<Slots>& slots) {
   std::array<int, Slots + 1> ready{};
-  for_each_use(lowered, lowered.first_update, [&](const Place& place, int step) {
-    if (place.arena != Arena::gradients) return;
-    for (int i = 0; i < slots.count; ++i)
-      if (slots.slots[i].kind == SlotKind::parameter && slots.slots[i].offset == place.offset) ready[i] = step + 1;
-  });
+  for_each_use(lowered, slots, Arena::gradients, [&](int i, int step) { ready[i] = step + 1; });
   return ready;
 }
 
@@ -89,10 +92,7 @@ constexpr auto gradients_ready(const Lowered& lowered, const SlotTable<Slots>& s
 template <class Lowered, int Slots>
 constexpr auto gradient_uses(const Lowered& lowered, const SlotTable<Slots>& slots) {
   std::array<int, Slots + 1> uses{};
-  for_each_use(lowered, lowered.first_update, [&](const Place& place, int) {
-    for (int i = 0; i < slots.count && place.arena == Arena::gradients; ++i)
-      uses[i] += slots.slots[i].kind == SlotKind::parameter && slots.slots[i].offset == place.offset;
-  });
+  for_each_use(lowered, slots, Arena::gradients, [&](int i, int) { ++uses[i]; });
   return uses;
 }
 
