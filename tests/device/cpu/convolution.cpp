@@ -106,8 +106,8 @@ TEST_CASE("convolutions of many channels agree with the reference for every batc
   constexpr Conv2dGeometry g{260, 4, 4, 256, 3, 3, 1, 1};
   using tenet::cpu::winograd_weights_at_once;
   static_assert(winograd_weights_at_once(g, 50) && !winograd_weights_at_once(g, 51));
-  for (int batch : {1, 7, 51})
-    check_winograd_passes<g>(batch);  // by patches, with weights transformed where used, and before
+  for (int batch : {1, 7, 51})  // by patches, with weights transformed where used, and before
+    if (convolutions::is_run(g, batch)) check_winograd_passes<g>(batch);
 }
 
 TEST_CASE("direct workers never use Winograd's algorithm", "[cpu][convolution]") {
