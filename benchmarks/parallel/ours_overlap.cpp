@@ -7,7 +7,7 @@
 // The link adds some tenths of a millisecond to a step of several, and a machine that others share is a tenth quicker
 // or slower from one second to the next. So steps with and without the link stand beside each other in an order that is
 // drawn, and what the link adds is the median of their differences. A message comes when its thread has slept for as
-// long as it takes. That timer is no part of a link, but takes 30 to 90 us of the core from whoever computes there on a
+// long as it takes. That timer is no part of a link, but takes 20 to 35 us of the core from whoever computes there on a
 // virtual machine. So as many threads sleep as long in steps without the link, and nobody waits for them; steps in
 // which nobody sleeps tell what that takes.
 #include <sys/prctl.h>
@@ -147,8 +147,8 @@ struct Seconds {
   double fast, slow, timers;
 };
 
-/// Steps of rank 0 without the link and with it: medians of the former, of what the link adds, and of what its timers
-/// do.
+/// Steps of rank 0 without the link and with it, timers beside both: medians of the former, of what the link adds, and
+/// of what the timers do.
 template <class Trainer>
 Seconds seconds_of_step(int batch, int turns, const std::vector<double>& messages) {
   ThreadNetwork network(2);
