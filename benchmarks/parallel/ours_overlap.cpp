@@ -126,6 +126,10 @@ class Sleeper {
     ++steps_;
     steps_.notify_one();
   }
+  /// Returns when it has slept: its sleeps may be longer than a step.
+  void end() const {
+    for (int slept; (slept = slept_) != steps_;) slept_.wait(slept);
+  }
 
  private:
   void run() {
@@ -134,11 +138,13 @@ class Sleeper {
       steps_.wait(step);
       if (is_over_) return;
       for (const double seconds : messages_) sleep_for_message(seconds);
+      ++slept_;
+      slept_.notify_one();
     }
   }
 
   std::vector<double> messages_;
-  std::atomic<int> steps_{0};
+  std::atomic<int> steps_{0}, slept_{0};
   std::atomic<bool> is_over_{false};
   std::thread thread_;
 };
@@ -167,7 +173,9 @@ Seconds seconds_of_step(int batch, int turns, const std::vector<double>& message
       if (kind == beside) sleeper.begin();
       const auto begin = Clock::now();
       trainer.step(inputs.data(), targets.data(), batch);
-      return std::chrono::duration<double>(Clock::now() - begin).count();
+      const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      sleeper.end();
+      return seconds;
     };
     step(alone);
     std::mt19937 draws(1);  // the same for both ranks
