@@ -32,6 +32,8 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 constexpr SimulatedLink slow_link{.latency = 5e-5, .bytes_per_second = 1.25e8};
+/// What ranks choose their messages by: that link, and sums of what another core has written.
+constexpr LinkCost slow_cost{slow_link.latency, sizeof(float) / slow_link.bytes_per_second, 4e-10};
 
 template <class Number>
 Number median(std::vector<Number> numbers) {
@@ -84,6 +86,8 @@ class SlowTransport : public ThreadTransport {
  public:
   SlowTransport(ThreadNetwork& network, int rank, const std::atomic<bool>& is_slow)
       : ThreadTransport(network, rank), is_slow_(&is_slow) {}
+
+  LinkCost link() const { return slow_cost; }
 
   template <class Use>
   void receive(int from, long floats, MessageLabel label, Use&& use) {
@@ -199,9 +203,9 @@ Seconds seconds_of_step(int batch, int turns, const std::vector<double>& message
 
 template <class Net, class Buckets>
 void report(const char* name, int batch, int turns, bool is_last) {
-  using Rank = Trainer<Net, CrossEntropy, PlainSgd, Image<1, 28, 28>, Cpu<0, 1>, Distributed<World>, Ring, Buckets>;
+  using Rank = Trainer<Net, CrossEntropy, PlainSgd, Image<1, 28, 28>, Cpu<0, 1>, Distributed<World>, Buckets>;
   using Program = typename Rank::Training;
-  using Exchange = GradientExchange<Program, Ring, Buckets::bucket_bytes, SlowTransport>;
+  using Exchange = GradientExchange<Program, AllReduce, Buckets::bucket_bytes, SlowTransport>;
   static constexpr auto& plan = Exchange::plan;
   // What leaves goes one after the other, results and running statistics before a bucket.
   std::vector<double> messages, of_bucket;
@@ -209,12 +213,18 @@ void report(const char* name, int batch, int turns, bool is_last) {
     messages.insert(messages.end(), static_cast<std::size_t>(count), seconds / count);
     of_bucket.back() += seconds;
   };
+  const auto leaves_as_sum = [&](long floats) {  // as a whole, or in two halves
+    if (AllReduceTimes(2, floats, slow_cost).quickest() == AllReduceWay::doubling)
+      leaves(seconds_by_doubling(2, floats, slow_link), 1);
+    else
+      leaves(seconds_by_halving(2, floats, slow_link), 2);
+  };
   for (int b = 0; b < plan.count; ++b) {
     of_bucket.push_back(0);
-    if (b == Exchange::results_leave) leaves(seconds_by_ring(2, Program::result_count, slow_link), 2);
+    if (b == Exchange::results_leave) leaves_as_sum(1 + Program::result_count);  // and the number of samples
     if (Program::writes_buffers && b == Exchange::statistics_leave)
       leaves(slow_link.latency + slow_link.busy(Program::slots.buffer_floats), 1);
-    leaves(seconds_by_ring(2, plan.buckets[static_cast<std::size_t>(b)].floats, slow_link), 2);
+    leaves_as_sum(plan.buckets[static_cast<std::size_t>(b)].floats);
   }
   const Seconds found = seconds_of_step<Rank>(batch, turns, messages);
   const std::vector<double> seconds = measured_seconds_of_steps<Cpu<0, 1>, Program>(batch, turns);

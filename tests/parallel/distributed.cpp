@@ -105,6 +105,6 @@ TEST_CASE("a rank that is gone is named, with what it did not send", "[distribut
       },
       std::chrono::milliseconds(500));
   CAPTURE(messages[0]);
-  CHECK(messages[0].find("number of samples of step 3: waits for a message from rank 1; expected within 0.5 s") !=
+  CHECK(messages[0].find("results of step 3: waits for a message from rank 1; expected within 0.5 s") !=
         std::string::npos);
 }

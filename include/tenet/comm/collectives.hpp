@@ -28,9 +28,11 @@ namespace tenet {
 struct FloatRange {
   long first = 0, count = 0;
 };
+/// Whether so many parts have a line of a cache each, 16 numbers.
+constexpr bool has_lines_for(int parts, long floats) { return floats >= 16L * parts; }
 /// Part `part` of `floats` numbers in `parts` parts, whose bounds are multiples of 16 where there are enough.
 constexpr FloatRange part_of(long floats, int part, int parts) {
-  const long unit = floats >= 16L * parts ? 16 : 1, units = (floats + unit - 1) / unit;
+  const long unit = has_lines_for(parts, floats) ? 16 : 1, units = (floats + unit - 1) / unit;
   const long first = units * part / parts * unit, last = units * (part + 1) / parts * unit;
   return {first, (last < floats ? last : floats) - first};
 }
@@ -189,7 +191,7 @@ void all_reduce_by_doubling(T& transport, float* data, long floats, MessageLabel
   if (power > 1) {
     // The other one reads what this one sends while this one adds: the sums alternate between two places.
     thread_local std::vector<float> kept;
-    kept.resize(size);
+    if (kept.size() < size) kept.resize(size);
     float *now = data, *then = kept.data();
     for (int bit = 1; bit < power; bit *= 2) {
       const int peer = rank ^ bit;

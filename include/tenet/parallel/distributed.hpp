@@ -54,7 +54,7 @@ class DistributedExecution : public ShardedPass<Program, Cut> {
  protected:
   /// Forward and backward pass, behind which the gradients become those of all ranks, bucket by bucket.
   void send_gradients(int batch) {
-    const float all = exchange_.template begin<Cut>(*this, batch);
+    const float all = exchange_.template begin<Cut>(*this, batch, !Pass::is_cut);
     Pass::run(
         batch, all,
         [&](auto* execution, auto prepare) {

@@ -25,6 +25,8 @@ class GradientExchange {
   static constexpr int results_leave =
       detail::ScattersGradients<Synchronisation> ? plan.count : plan.first_ready_behind(results_ready<Program>);
   static constexpr int statistics_leave = plan.first_ready_behind(statistics_ready<Program>);
+  /// Whether the number of samples, which weighs a rank's gradients, can leave with the results: before all gradients.
+  static constexpr bool results_are_first = results_leave == 0;
 
   explicit GradientExchange(T transport) : transport_(std::move(transport)) {}
 
@@ -37,6 +39,7 @@ class GradientExchange {
     weight_ = weight;
     statistics_ = nullptr;
     has_results_ = false;
+    counts_with_results_ = false;
   }
 
   /// Runs the program until all buckets have left: `execution` has begun with this rank's samples. Null: it has none;
@@ -120,17 +123,17 @@ class GradientExchange {
     complete("sum over the batch");
   }
 
-  /// Before a rank's `passes`: all ranks begin with the parameters of rank 0, and know each other's number of samples.
-  /// Returns of how many samples the weights of shards are shares: of all ranks', where they are to be the same bits
-  /// for any number of ranks, or the ranks share the batch while they run.
+  /// Before a rank's `passes`: all ranks begin with the parameters of rank 0, and are to know each other's number of
+  /// samples. Returns of how many samples the weights of shards are shares: of all ranks', where they are to be the same
+  /// bits for any number of ranks, or the ranks share the batch while they run. `gives_results`: to `run`.
   template <class Cut, class Passes>
-  float begin(Passes& passes, int batch) {
+  float begin(Passes& passes, int batch, bool gives_results) {
     if (step_ == 0) share_at_once(passes.memory(Arena::parameters), parameters);
     float samples = static_cast<float>(batch);
     if constexpr (Cut::in_all > 0 || Program::is_on_part)
       samples = begin_and_count(batch);
     else
-      begin_with(batch);
+      begin_with(batch, gives_results && results_are_first);
     statistics_ = Program::writes_buffers ? passes.memory(Arena::buffers) : nullptr;
     return samples;
   }
@@ -152,11 +155,13 @@ class GradientExchange {
  private:
   MessageLabel samples_label() const { return {"number of samples", -1, step_}; }
 
-  /// Begins a step where no rank knows how many samples the others have: they tell each other, while the forward pass
-  /// runs.
-  void begin_with(int samples) {
+  /// Begins a step where no rank knows how many samples the others have: they tell each other while the forward pass
+  /// runs, or, `with_results`, behind it.
+  void begin_with(int samples, bool with_results) {
     begin(0);
     sum_ = static_cast<float>(samples);
+    counts_with_results_ = with_results;
+    if (with_results) return;
     queue_.submit([this] {
       const float own = sum_;
       add_up(&sum_, 1, samples_label(), 1);
@@ -193,7 +198,18 @@ class GradientExchange {
     share(memory, arena);
   }
 
-  void add_up_results(float* numbers) { add_up(numbers, Program::result_count, {"results", -2, step_}, weight_); }
+  MessageLabel results_label() const { return {"results", -2, step_}; }
+  void add_up_results(float* numbers) { add_up(numbers, Program::result_count, results_label(), weight_); }
+  /// With them the number of samples, of which they are means: one message less, which a step of few samples over a
+  /// network has to wait for.
+  void add_up_results_and_samples() {
+    const float own = sum_;
+    std::array<float, 1 + std::tuple_size_v<decltype(results_)>> sums{own};
+    for (std::size_t i = 0; i < results_.size(); ++i) sums[1 + i] = own * results_[i];
+    add_up(sums.data(), 1 + Program::result_count, results_label(), 1);
+    weight_ = own / sums[0];
+    for (std::size_t i = 0; i < results_.size(); ++i) results_[i] = sums[1 + i] / sums[0];
+  }
 
   /// Does what nothing is computed beside, without waking another thread, which takes longer than adding up a few
   /// numbers. Not while buckets are under way, as the ranks' messages come in one order: false.
@@ -208,7 +224,12 @@ class GradientExchange {
 
   /// Bucket b, and before it what leaves with it.
   void reduce(int b) {
-    if (b == results_leave && has_results_) add_up_results(results_.data());
+    if (b == results_leave && has_results_) {
+      if (counts_with_results_)
+        add_up_results_and_samples();
+      else
+        add_up_results(results_.data());
+    }
     if (b == statistics_leave && statistics_ != nullptr) share(statistics_, statistics);
     const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
     prepare_(bucket.first, bucket.floats);
@@ -244,7 +265,7 @@ class GradientExchange {
   float *gradients_ = nullptr, *statistics_ = nullptr;
   std::function<void(long, long)> prepare_;
   std::array<float, 4> results_{};
-  bool has_results_ = false;  // of this step: they leave with a bucket
+  bool has_results_ = false, counts_with_results_ = false;  // of this step: they leave with a bucket
   float weight_ = 0, sum_ = 0;
   struct {
     float* memory;

@@ -32,7 +32,7 @@ class HierarchicalExecution : public ReplicaPasses<Program, Device, Cut> {
 
   void run(int batch) {
     this->begin(batch);
-    const float all = exchange_.template begin<Cut>(*this, batch);
+    const float all = exchange_.template begin<Cut>(*this, batch, false);
     for (auto& done : buckets_done_) done.count = 0;
     has_failed_ = false;
     this->replicas().run([&](int r) {

@@ -46,7 +46,7 @@ struct SimulatedTraining {
   double core_share = 0;  ///< of the time in which messages of buckets are under way: what the pass loses by them
 
   Exchange exchange = Exchange::none;
-  bool by_ring = false;        ///< else in the quickest way
+  bool by_ring = false;        ///< as `Ring` does it; else in the quickest way
   bool scatters = false;       ///< a rank has a part of each bucket, updates it, and sends the new parameters
   double update_of_float = 0;  ///< seconds of what a device does with a bucket that has come; else `behind` has it
   std::vector<SimulatedBucket> buckets{};
@@ -267,7 +267,7 @@ class CollectiveSteps {
 
   void reduce(long floats) {
     timed([&] {
-      if (training_.by_ring)
+      if (training_.by_ring && has_lines_for(training_.ranks, floats))
         time_ring(times_, floats);
       else
         time_all_reduce(times_, floats);

@@ -137,6 +137,7 @@ class StepTimePrediction {
   static constexpr bool sends_results_early = Chosen::updates_by_buckets() && !is_cut;
   static constexpr bool sends_statistics_early =
       has_ranks && !serves_ranks && !Chosen::has_own_memory && Program::writes_buffers;
+  static constexpr bool counts_before = Shards::in_all > 0 || Program::is_on_part;  // samples of all ranks
   static constexpr double bytes = sizeof(float);
 
   static constexpr long staleness() {
@@ -224,7 +225,7 @@ class StepTimePrediction {
       training.update_of_float = alone_.update / floats;
     else if constexpr (!serves_ranks)
       training.behind += alone_.update * part_of_update();
-    bool results_leave = false, statistics_leave = false;
+    bool results_leave = false, statistics_leave = false, counts_with_results = false;
     if constexpr (Chosen::sends_buckets()) {
       static constexpr auto plan =
           plan_buckets(Program::lowered, Program::slots, Chosen::Buckets::bucket_bytes / static_cast<long>(bytes));
@@ -234,11 +235,12 @@ class StepTimePrediction {
                         sends_statistics_early ? plan.first_ready_behind(statistics_ready<Program>) : plan.count;
       results_leave = results_at < plan.count;
       statistics_leave = statistics_at < plan.count;
+      counts_with_results = results_at == 0 && !counts_before;
       for (int b = 0; b < plan.count; ++b) {
         const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
         const double of_float = add + (adds_replicas ? (replicas + 1) * bytes / memory : 0),
                      ready = scale * sum_of(steps, first, bucket.ready);
-        if (b == results_at) training.buckets.push_back({Program::result_count, ready, 0, SimulatedBucket::Kind::sum});
+        if (b == results_at) training.buckets.push_back({Program::result_count + counts_with_results, ready, 0, SimulatedBucket::Kind::sum});
         if (b == statistics_at)
           training.buckets.push_back({Program::slots.buffer_floats, ready, 0, SimulatedBucket::Kind::broadcast});
         training.buckets.push_back({bucket.floats, ready, of_float * static_cast<double>(bucket.floats),
@@ -273,8 +275,8 @@ class StepTimePrediction {
         training.behind += add * floats;
       } else {
         training.exchange = SimulatedTraining::Exchange::buckets;
-        training.counts_before = Shards::in_all > 0 || Program::is_on_part;
-        training.counts_during = !training.counts_before;
+        training.counts_before = counts_before;
+        training.counts_during = !counts_before && !counts_with_results;
       }
     }
     training.by_ring = std::is_same_v<Synchronisation, Ring>;
