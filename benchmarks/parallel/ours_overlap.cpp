@@ -254,9 +254,9 @@ void report(const char* name, int batch, int turns, bool is_last) {
 int main() {
   late = lateness();
   std::printf("{");
-  report<LeNet, BucketBytes<32768>>("LeNet", 256, 200, false);
-  report<LeNet, BucketBytes<32768>>("LeNet", 512, 120, false);
-  report<ResNet18<>, BucketBytes<1 << 20>>("ResNet-18", 16, 8, false);
-  report<ResNet18<>, BucketBytes<1 << 20>>("ResNet-18", 32, 6, true);
+  report<LeNet, BucketBytes<65536>>("LeNet", 256, 200, false);
+  report<LeNet, BucketBytes<65536>>("LeNet", 512, 120, false);
+  report<ResNet18<>, BucketBytes<1 << 20>>("ResNet-18", 16, 16, false);
+  report<ResNet18<>, BucketBytes<1 << 20>>("ResNet-18", 32, 12, true);
   std::printf("}\n");
 }
