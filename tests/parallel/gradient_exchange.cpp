@@ -171,7 +171,7 @@ TEST_CASE("results and running statistics leave with the first bucket, and their
         return std::array{7.0f, 0.0f, 0.0f, 0.0f};
       });
   exchange.end(passes);
-  CHECK(passes.numbers()[0] == 7);                                                  // of one rank
+  CHECK(passes.numbers()[0] == 7);                                                     // of one rank
   CHECK(std::count(events.list.begin(), events.list.end(), std::string("b-1")) == 0);  // samples are counted with them
   CHECK(at("b-2") < at("b0"));
   CHECK(at("b-2") < at(std::to_string(exchange.plan.buckets[1].ready)));

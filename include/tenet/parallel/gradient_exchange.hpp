@@ -124,8 +124,8 @@ class GradientExchange {
   }
 
   /// Before a rank's `passes`: all ranks begin with the parameters of rank 0, and are to know each other's number of
-  /// samples. Returns of how many samples the weights of shards are shares: of all ranks', where they are to be the same
-  /// bits for any number of ranks, or the ranks share the batch while they run. `gives_results`: to `run`.
+  /// samples. Returns of how many samples the weights of shards are shares: of all ranks', where they are to be the
+  /// same bits for any number of ranks, or the ranks share the batch while they run. `gives_results`: to `run`.
   template <class Cut, class Passes>
   float begin(Passes& passes, int batch, bool gives_results) {
     if (step_ == 0) share_at_once(passes.memory(Arena::parameters), parameters);

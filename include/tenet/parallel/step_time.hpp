@@ -240,7 +240,9 @@ class StepTimePrediction {
         const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
         const double of_float = add + (adds_replicas ? (replicas + 1) * bytes / memory : 0),
                      ready = scale * sum_of(steps, first, bucket.ready);
-        if (b == results_at) training.buckets.push_back({Program::result_count + counts_with_results, ready, 0, SimulatedBucket::Kind::sum});
+        if (b == results_at)
+          training.buckets.push_back(
+              {Program::result_count + counts_with_results, ready, 0, SimulatedBucket::Kind::sum});
         if (b == statistics_at)
           training.buckets.push_back({Program::slots.buffer_floats, ready, 0, SimulatedBucket::Kind::broadcast});
         training.buckets.push_back({bucket.floats, ready, of_float * static_cast<double>(bucket.floats),
