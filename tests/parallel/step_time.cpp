@@ -298,7 +298,6 @@ TEST_CASE("what is hidden and what is exposed is the communication where workers
 
 TEST_CASE("what is sent takes the core that computes as long as it says", "[step_time]") {
   using Sent = Rank<Distributed<Imagined>, Ring, BucketBytes<16384>>;
-  // Not more ranks than results, whose parts are equal then: else some ranks are done with these a message earlier.
   StepTimeOptions options = computing_for(2, 1.0);
   const StepTime hidden = predict_step_time<Sent>(options);
   options.core_share = 0.5;

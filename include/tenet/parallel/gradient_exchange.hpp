@@ -25,8 +25,6 @@ class GradientExchange {
   static constexpr int results_leave =
       detail::ScattersGradients<Synchronisation> ? plan.count : plan.first_ready_behind(results_ready<Program>);
   static constexpr int statistics_leave = plan.first_ready_behind(statistics_ready<Program>);
-  /// Whether the number of samples, which weighs a rank's gradients, can leave with the results: before all gradients.
-  static constexpr bool results_are_first = results_leave == 0;
 
   explicit GradientExchange(T transport) : transport_(std::move(transport)) {}
 
@@ -125,7 +123,9 @@ class GradientExchange {
 
   /// Before a rank's `passes`: all ranks begin with the parameters of rank 0, and are to know each other's number of
   /// samples. Returns of how many samples the weights of shards are shares: of all ranks', where they are to be the
-  /// same bits for any number of ranks, or the ranks share the batch while they run. `gives_results`: to `run`.
+  /// same bits for any number of ranks, or the ranks share the batch while they run. `gives_results`: whether `run`
+  /// will be given them; where they leave before all gradients, which samples weigh, the number of samples leaves with
+  /// them.
   template <class Cut, class Passes>
   float begin(Passes& passes, int batch, bool gives_results) {
     if (step_ == 0) share_at_once(passes.memory(Arena::parameters), parameters);
@@ -133,7 +133,7 @@ class GradientExchange {
     if constexpr (Cut::in_all > 0 || Program::is_on_part)
       samples = begin_and_count(batch);
     else
-      begin_with(batch, gives_results && results_are_first);
+      begin_with(batch, gives_results && results_leave == 0);
     statistics_ = Program::writes_buffers ? passes.memory(Arena::buffers) : nullptr;
     return samples;
   }
