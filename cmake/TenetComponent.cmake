@@ -14,7 +14,7 @@ function(tenet_component name)
   endif()
   add_library(${target} INTERFACE)
   add_library(tenet::${name} ALIAS ${target})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   target_sources(${target} INTERFACE
     FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${component_HEADERS})
   target_link_libraries(${target} INTERFACE ${component_LINK})
