@@ -47,7 +47,7 @@ constexpr Clipped clipped{{.learning_rate = 0.05f, .momentum = 0.9f, .weight_dec
 /// The same with these policies as on the reference device, and something else than without clipping.
 template <class Net, class Input, class... Policies>
 void check_same() {
-  constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
+  static constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
   const auto train = [](auto trainer) {
     const network::Samples<decltype(trainer)> samples(12);
     for (const int batch : {12, 7, 4, 12}) trainer.step(samples.inputs.data(), samples.targets.data(), batch);
