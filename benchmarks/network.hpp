@@ -109,7 +109,7 @@ int serve_inference(const Arguments& given, const tenet::BatchMemory& memory = {
   using Model = tenet::Model<Net, Input, Policies...>;
   BatchNumbers<typename Input::Element> inputs;
   std::unique_ptr<Model> model;
-  volatile float sink = 0;
+  [[maybe_unused]] volatile float sink = 0;
   const auto run = [&] { sink = (*model)(inputs.data(), given.batch)[0]; };
   const auto check = [&] {
     inputs = {given.folder + "inputs.bin", memory};
