@@ -136,8 +136,10 @@ static_assert(few[1] > 3 && few[1] < few[0]);
 
 template <class Net, class Input, class Expected, class... Policies>
 void check_training(float tolerance) {
-  Trainer<Net, CrossEntropy, Sgd, Input, Expected, Policies...> expected{{.learning_rate = 0.02f}, 3};
-  Trainer<Net, CrossEntropy, Sgd, Input, Cpu<0, 2>, Policies...> found{{.learning_rate = 0.02f}, 3};
+  // With another seed a ReLU's input may be so close to zero that its sign depends on what a compiler contracts.
+  constexpr int seed = 4;
+  Trainer<Net, CrossEntropy, Sgd, Input, Expected, Policies...> expected{{.learning_rate = 0.02f}, seed};
+  Trainer<Net, CrossEntropy, Sgd, Input, Cpu<0, 2>, Policies...> found{{.learning_rate = 0.02f}, seed};
   const network::Samples<decltype(expected)> samples(9);
   check_same_training(expected, found, samples.inputs.data(), samples.targets.data(), {9, 2, 9, 1}, tolerance);
 }
