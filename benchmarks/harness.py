@@ -124,9 +124,9 @@ def write_rows(rows: list[Row], options: argparse.Namespace) -> None:
     """To the JSON file, if one was asked for. Of a run of some rows only (`--only`) the others stay as they are there."""
     if not options.json:
         return
-    measured = {row.name: row.as_object() for row in rows}
+    measured = {(row.name, row.unit): row.as_object() for row in rows}
     if getattr(options, "only", None) and options.json.exists():
-        measured = {row["name"]: row for row in json.loads(options.json.read_text())} | measured
+        measured = {(row["name"], row["unit"]): row for row in json.loads(options.json.read_text())} | measured
     objects = ",\n".join(json.dumps(row) for row in measured.values())
     options.json.write_text(f"[\n{objects}\n]\n")
 
