@@ -3,18 +3,17 @@
 #include <numeric>
 
 #include "../random_numbers.hpp"
-#include "tenet/cuda.hpp"
+#include "small_network.hpp"
 #include "tenet/device/cuda/event.hpp"
 #include "tenet/device/cuda/launch.hpp"
 #include "tenet/device/cuda/stream.hpp"
-#include "tenet/device/cuda_on_host.hpp"
 #include "tenet/device/timed_event.hpp"
 #include "tenet/exec/step_work.hpp"
 #include "tenet/parallel/step_time.hpp"
-#include "tenet/tenet.hpp"
 #include "tenet/train/timeline.hpp"
 
 using namespace tenet;
+using small_network::TrainerOn;
 
 static_assert(HasTimedEvents<gpu::Stream> && HasTimedEvents<gpu::SerialHost>);
 static_assert(std::is_same_v<TimedEventOf<gpu::Stream>, gpu::Event>);
@@ -40,10 +39,6 @@ std::string message_of(const gpu::Event& begin, const gpu::Event& end) {
   }
   return "no error";
 }
-
-struct Net : Sequential<Conv2d<1, 4, 3>, ReLU, Flatten, Linear<784, 10>> {};
-template <class Device, class... Policies>
-using TrainerOn = Trainer<Net, CrossEntropy, Sgd, Image<1, 16, 16>, Device, Policies...>;
 
 /// Each step takes some time, and a batch a hundred times as large more.
 template <class Device>

@@ -5,11 +5,9 @@
 #include <vector>
 
 #include "../random_numbers.hpp"
-#include "tenet/cuda.hpp"
+#include "small_network.hpp"
 #include "tenet/device/cuda/range.hpp"
-#include "tenet/device/cuda_on_host.hpp"
 #include "tenet/device/range.hpp"
-#include "tenet/tenet.hpp"
 
 using namespace tenet;
 
@@ -64,8 +62,6 @@ std::vector<std::string> seen_of(const Work& work) {
   return seen;
 }
 
-struct Net : Sequential<Conv2d<1, 2, 3>, ReLU, Flatten, Linear<32, 3>> {};
-
 /// The range of a program, and those of its steps in the order in which they are started.
 template <class Program>
 std::vector<std::string> all_ranges() {
@@ -76,9 +72,9 @@ std::vector<std::string> all_ranges() {
 
 template <class Device>
 void check_trainer() {
-  using Learner = Trainer<Net, CrossEntropy, Sgd, Image<1, 6, 6>, Device>;
+  using Learner = small_network::TrainerOn<Device>;
   Learner trainer{{.learning_rate = 0.1f}, 1};
-  const std::vector<float> images = random_floats(2 * 36, 1);
+  const std::vector<float> images = random_floats(2 * Learner::Input::size, 1);
   const std::vector<std::int32_t> labels{0, 2};
   const auto step = [&] { trainer.step(images.data(), labels.data(), 2); };
   const std::vector<std::string> expected = all_ranges<typename Learner::Training>();
@@ -92,7 +88,7 @@ void check_trainer() {
   CHECK(seen_of(step) == recorded);
   CHECK(seen_of(step) == std::vector<std::string>{"training"});  // what was recorded starts with one call
   CHECK(seen_of([&] { trainer.predict(images.data(), 2); }) == all_ranges<typename Learner::Predicting>());
-  const TensorDataset data(images, {1, 6, 6}, labels);
+  const TensorDataset data(images, {1, 16, 16}, labels);
   CHECK(seen_of([&] {
           trainer.evaluate(DataLoader{data, {.batch_size = 2}});
         }) == all_ranges<typename Learner::Evaluating>());
