@@ -79,9 +79,9 @@ int main(int argc, char** argv) {
   }
   if (options.number("jitter") > 0) given.slowness = with_jitter(static_cast<double>(options.number("jitter")));
   if (device == "this")
-    given.seconds_of_steps =
-        network == "lenet" ? measured_on_this_machine<Rank<LeNet>>()
-                           : std::function<std::vector<double>(int)>(measured_on_this_machine<Rank<ResNet18<>>>(2));
+    given.seconds_of_steps = network == "lenet"
+                                 ? measured_on_this_machine<Rank<LeNet>>()
+                                 : Function<std::vector<double>(int)>(measured_on_this_machine<Rank<ResNet18<>>>(2));
   const std::vector<Scaling> found =
       network == "lenet" ? all_policies<LeNet>(given, most) : all_policies<ResNet18<>>(given, most);
 

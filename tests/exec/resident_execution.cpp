@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <functional>
 
 #include "../support/far_device.hpp"
 #include "../support/laned_device.hpp"

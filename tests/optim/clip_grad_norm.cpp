@@ -1,6 +1,7 @@
 #include "tenet/optim/clip_grad_norm.hpp"
 
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <tenet/parallel/inter_op_parallel.hpp>
 #include <tenet/parallel/local_sgd.hpp>

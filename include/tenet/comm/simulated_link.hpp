@@ -1,10 +1,10 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <map>
 #include <tenet/comm/transport.hpp>
+#include <tenet/core/function.hpp>
 #include <vector>
 
 /// What a simulated network is made of. Times are seconds from its beginning.
@@ -34,10 +34,10 @@ struct SimulatedNetworkOptions {
   static constexpr double never = std::numeric_limits<double>::infinity();
 
   SimulatedLink link{};  ///< between any two ranks, unless `link_between` says otherwise
-  std::function<SimulatedLink(int from, int to)> link_between{};
-  std::function<double(const SimulatedMessage&)> delay{};  ///< by so many seconds a message comes later
-  std::map<int, double> deaths{};                          ///< rank -> the time at which it dies
-  double limit = 300;                                      ///< seconds of simulated time for each wait
+  Function<SimulatedLink(int from, int to)> link_between{};
+  Function<double(const SimulatedMessage&)> delay{};  ///< by so many seconds a message comes later
+  std::map<int, double> deaths{};                     ///< rank -> the time at which it dies
+  double limit = 300;                                 ///< seconds of simulated time for each wait
 };
 
 namespace detail {

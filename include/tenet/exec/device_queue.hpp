@@ -3,7 +3,7 @@
 #include <atomic>
 #include <bit>
 #include <exception>
-#include <functional>
+#include <tenet/core/function.hpp>
 #include <tenet/core/wait.hpp>
 #include <thread>
 #include <utility>
@@ -25,7 +25,7 @@ struct QueueLimits {
 /// submit and synchronize.
 ///
 /// A template, so that only programs which queue compile it.
-template <class Task = std::function<void()>>
+template <class Task = Function<void()>>
 class QueueOf {
  public:
   /// `first` runs before all tasks, on the queue's thread: to bind it to processors, say. It must not throw.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <array>
-#include <functional>
+#include <tenet/core/function.hpp>
 #include <tenet/core/timeline.hpp>
 #include <tenet/exec/buckets.hpp>
 #include <tenet/exec/device_queue.hpp>
@@ -263,7 +263,7 @@ class GradientExchange {
 
   T transport_;
   float *gradients_ = nullptr, *statistics_ = nullptr;
-  std::function<void(long, long)> prepare_;
+  Function<void(long, long)> prepare_;
   std::array<float, 4> results_{};
   bool has_results_ = false, counts_with_results_ = false;  // of this step: they leave with a bucket
   float weight_ = 0, sum_ = 0;

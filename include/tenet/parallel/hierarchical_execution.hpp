@@ -88,7 +88,7 @@ class HierarchicalExecution : public ReplicaPasses<Program, Device, Cut> {
       }
       this->add_up_gradients(gradients + first_float, first_float, floats);
     };
-    exchange_.run(execution, gradients, std::ref(add_up));
+    exchange_.run(execution, gradients, [&](long first, long floats) { add_up(first, floats); });
     exchange_.complete();
   }
 

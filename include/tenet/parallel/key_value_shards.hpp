@@ -2,9 +2,9 @@
 
 #include <chrono>
 #include <deque>
-#include <functional>
 #include <map>
 #include <span>
+#include <tenet/core/function.hpp>
 #include <tenet/parallel/key_value_request.hpp>
 
 /// The part of a key-value store that knows of no transport: the values that a server keeps.
@@ -25,10 +25,10 @@ struct KeyValueOptions {
   std::vector<int> servers{};  ///< ranks that keep values; none named: all of them
   /// What pushes of one round become together: sum = reduction(sum, pushed). Commutative and associative; else their
   /// sum.
-  std::function<void(std::span<float> sum, std::span<const float> pushed)> reduction{};
+  Function<void(std::span<float> sum, std::span<const float> pushed)> reduction{};
   /// What a value becomes by a push, or by those of a round together: else exactly that. It runs on the servers, for a
   /// part of a large value at a time, on the store's thread.
-  std::function<void(const Pushed&, std::span<float> value)> updater{};
+  Function<void(const Pushed&, std::span<float> value)> updater{};
   std::chrono::nanoseconds limit{0};  ///< of each wait; zero: the transport's
 };
 
@@ -57,8 +57,8 @@ static_assert(std::is_trivially_copyable_v<StoreHeader> && sizeof(StoreHeader) %
 /// The values, or parts of values, that one server keeps. For one thread; only `largest_lead` is for all.
 class KeyValueShards {
  public:
-  using Reduction = std::function<void(std::span<float>, std::span<const float>)>;
-  using Updater = std::function<void(const Pushed&, std::span<float>)>;
+  using Reduction = Function<void(std::span<float>, std::span<const float>)>;
+  using Updater = Function<void(const Pushed&, std::span<float>)>;
 
   KeyValueShards(int ranks, Reduction reduction, Updater updater)
       : ranks_(static_cast<std::size_t>(ranks)), reduction_(std::move(reduction)), updater_(std::move(updater)) {}

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <functional>
 #include <tenet/comm/thread_transport.hpp>
+#include <tenet/core/function.hpp>
 #include <tenet/parallel/replicas.hpp>
 
 namespace tenet {
@@ -23,7 +23,7 @@ class ReplicaSums {
 
   /// The replicas are one worker among others: add_up(numbers, floats) makes of their sum that of all workers. The
   /// first one calls it.
-  void go_on_with(std::function<void(float*, long)> add_up) { others_ = std::move(add_up); }
+  void go_on_with(Function<void(float*, long)> add_up) { others_ = std::move(add_up); }
 
   /// Ends all waiting: a replica has failed.
   void abandon() noexcept { network_.abandon(); }
@@ -39,14 +39,14 @@ class ReplicaSums {
     Part& part = *static_cast<Part*>(context);
     const MessageLabel label{"sum over the batch", part.count++, 0};
     all_reduce(part.transport, numbers, floats, label);
-    if (part.all->others_ == nullptr) return;
+    if (!part.all->others_) return;
     if (part.transport.rank() == 0) part.all->others_(numbers, floats);
     broadcast(part.transport, 0, numbers, floats, label);
   }
 
   ThreadNetwork network_;
   std::vector<Part> parts_;
-  std::function<void(float*, long)> others_;
+  Function<void(float*, long)> others_;
 };
 
 }  // namespace tenet

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <functional>
+#include <tenet/core/function.hpp>
 #include <tenet/core/host_device.hpp>
 #include <tenet/exec/resident_execution.hpp>
 #include <tenet/parallel/shards.hpp>
@@ -107,7 +107,7 @@ class ResidentShards {
   };
 
   void give_shard() {
-    if (make_ != nullptr) return make_(shard_);
+    if (make_) return make_(shard_);
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const TensorInfo* const type = Program::input_types[i];
       if (type == nullptr || inputs_[i].data == nullptr) continue;
@@ -136,7 +136,7 @@ class ResidentShards {
   One execution_;
   DeviceBuffer<Executor> sum_;
   std::array<Input, 4> inputs_{};
-  std::function<void(const Shard&)> make_;
+  Function<void(const Shard&)> make_;
   std::uint64_t seed_ = 0;
   Shard shard_;
   float weight_ = 0;

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <tenet/comm/rank_times.hpp>
+#include <tenet/core/function.hpp>
 
 /// What the ranks of a training do in a step, without the numbers: when each of them computes, sends and waits. It is
 /// what `predict_step_time` runs; see parallel/step_time.hpp.
@@ -60,7 +60,7 @@ struct SimulatedTraining {
   long buffer_floats = 0;      ///< sent by rank 0 at the end of a step
 
   /// How many times as long as others a device takes for what it computes in a step; none: 1.
-  std::function<double(int device, long step)> slowness{};
+  Function<double(int device, long step)> slowness{};
 
   double factor(int device, long step) const { return slowness ? slowness(device, step) : 1.0; }
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tenet/comm/simulated_transport.hpp>
+#include <tenet/core/function.hpp>
 #include <tenet/exec/buckets.hpp>
 #include <tenet/exec/step_work.hpp>
 #include <tenet/parallel/shards.hpp>
@@ -32,9 +33,9 @@ struct StepTimeOptions {
   /// together. 0: nothing is known.
   double seconds_of_step = 0;
   /// What each step of the program takes for so many samples, instead of the model: `measured_seconds_of_steps`, say.
-  std::function<std::vector<double>(int samples)> seconds_of_steps{};
+  Function<std::vector<double>(int samples)> seconds_of_steps{};
   /// How many times as long as others a worker takes to compute in a step; none: 1.
-  std::function<double(int worker, long step)> slowness{};
+  Function<double(int worker, long step)> slowness{};
   int steps = 0;  ///< that are simulated; 0: 4, and 40 where workers are not equally quick
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdio>
-#include <functional>
+#include <tenet/core/function.hpp>
 #include <tenet/optim/schedule.hpp>
 #include <vector>
 
@@ -38,12 +38,12 @@ struct FitReport {
 struct FitOptions {
   int epochs = 1;
   /// Factor of the learning rate before each step; none: 1.
-  std::function<float(const TrainingPosition&)> schedule = {};
+  Function<float(const TrainingPosition&)> schedule = {};
   /// Called after each step and each epoch.
-  std::function<void(long step, const StepResult&)> on_step = {};
-  std::function<void(const EpochReport&)> on_epoch = {};
+  Function<void(long step, const StepResult&)> on_step = {};
+  Function<void(const EpochReport&)> on_epoch = {};
   /// Asked after each epoch, behind `on_epoch`: true ends the training, as where validation no longer gains.
-  std::function<bool(const EpochReport&)> stop_after = {};
+  Function<bool(const EpochReport&)> stop_after = {};
   std::FILE* progress = stderr;  ///< where progress is shown; null: nowhere
 };
 

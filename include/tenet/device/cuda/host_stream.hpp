@@ -8,10 +8,10 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <new>
+#include <tenet/core/function.hpp>
 #include <tenet/core/worker_sum.hpp>
 #include <tenet/device/cuda/range.hpp>
 #include <tenet/device/cuda/team.hpp>
@@ -112,7 +112,7 @@ class HostStream {
 
   /// What was recorded runs again with the numbers that lie in memory then, but with all else as it was: as on a GPU.
   struct Recording {
-    std::vector<std::function<void()>> tasks;
+    std::vector<Function<void()>> tasks;
     explicit operator bool() const { return !tasks.empty(); }
   };
   template <class Start>
