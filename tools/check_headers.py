@@ -27,9 +27,10 @@ def main() -> int:
         (folder / "headers.modulemap").write_text("\n".join(["module tenet {", *submodules, "}\n"]))
         (folder / "any.cpp").write_text("#include <tenet/tenet.hpp>\n")  # which makes Clang read the module
         found = subprocess.run(
-            ["clang++-16", "-std=c++20", "-fsyntax-only", "-ferror-limit=0", "-fmodules", "-Xclang", "-fmodules-local-submodule-visibility",
+            ["clang++-16", "-std=c++20", "-fsyntax-only", "-ferror-limit=0", f"-I{INCLUDE}",
+             *(f"-isystem{path}" for path in MPI), "-fmodules", "-Xclang", "-fmodules-local-submodule-visibility",
              "-fno-implicit-module-maps", f"-fmodule-map-file={folder / 'headers.modulemap'}",
-             f"-fmodules-cache-path={folder}", f"-I{INCLUDE}", *(f"-isystem{path}" for path in MPI), folder / "any.cpp"],
+             f"-fmodules-cache-path={folder}", folder / "any.cpp"],
             stderr=subprocess.PIPE, text=True)
     print(re.sub(r"^(While building module|In file included|.*note: .* defined here).*\n", "", found.stderr,
                  flags=re.MULTILINE), end="")
