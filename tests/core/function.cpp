@@ -59,11 +59,25 @@ TEST_CASE("a function keeps what it calls, large or small", "[function]") {
     CHECK(function() == 13);
   }
   CHECK(counted.use_count() == 1);
+  const Function<int()> small = [at = 0]() mutable { return ++at; };
+  const Function<int()> copy = small;
+  CHECK(small() == 1);
+  CHECK(copy() == 2);  // they do, too
+}
+
+TEST_CASE("a function that was moved is nothing, and keeps nothing", "[function]") {
+  const auto counted = std::make_shared<int>(0);
   int here = 0;
-  Function<int()> small = [at = &here] { return ++*at; };
-  const Function<int()> copy = small, moved = std::move(small);
-  CHECK(copy() == 1);
-  CHECK(moved() == 2);
+  Function<int()> small = [at = &here] { return ++*at; }, large = [counted] { return ++*counted; };
+  Function<int()> constructed = std::move(small), assigned;
+  assigned = std::move(large);
+  CHECK_FALSE(small);
+  CHECK_FALSE(large);
+  CHECK(constructed() == 1);
+  CHECK(assigned() == 1);
+  assigned = std::move(constructed);
+  CHECK(counted.use_count() == 1);
+  CHECK(assigned() == 2);
 }
 
 TEST_CASE("a function takes what it can call", "[function]") {
