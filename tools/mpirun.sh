@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # mpirun.sh RANKS PROGRAM [ARGUMENT…]: processes on this machine alone, in a container too: as root, with more ranks than
-# processors, without ssh, and without the kernel's permission to copy from another process's memory. The ranks share
-# the processors.
+# processors, without ssh, and without the kernel's permission to copy from another process's memory. Each rank has its
+# share of the processors to itself, as mpirun has it by itself for two ranks of one thread.
 set -euo pipefail
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
@@ -10,4 +10,4 @@ ranks=$1
 shift
 threads=$(($(nproc) / ranks))
 export TENET_NUM_THREADS=${TENET_NUM_THREADS:-$((threads > 0 ? threads : 1))}
-exec mpirun -n "$ranks" "$@"
+exec mpirun -n "$ranks" "$(dirname "$0")/on_own_processors.sh" "$ranks" "$@"

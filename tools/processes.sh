@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # processes.sh RANKS PROGRAM [ARGUMENT…]: processes on this machine that find each other through shared memory, for
-# Distributed<SharedMemory>. They share the processors. Ends with the status of the first that fails.
+# Distributed<SharedMemory>. Each has its share of the processors to itself. Ends with the status of the first that fails.
 set -uo pipefail
 ranks=${1:?usage: tools/processes.sh RANKS PROGRAM [ARGUMENT…]}
 shift
@@ -23,7 +23,7 @@ trap 'kill -TERM "${processes[@]}" 2>/dev/null; end_with 130' INT
 trap 'kill -TERM "${processes[@]}" 2>/dev/null; end_with 143' TERM HUP
 
 for ((rank = 0; rank < ranks; ++rank)); do
-  TENET_RANK=$rank "$@" &
+  TENET_RANK=$rank "$(dirname "$0")/on_own_processors.sh" "$ranks" "$@" &
   processes+=($!)
 done
 # One is looked at after the other, as `wait -n` forgets some of those that end at the same time.

@@ -54,6 +54,24 @@ TEST_CASE("all see the same memory, and what one adds to it", "[shared_arena]") 
   }
 }
 
+TEST_CASE("the processors of all ranks are counted, also where each keeps to its own", "[shared_arena]") {
+  const int all = available_processors();
+  for (const bool keep : {false, true}) {
+    const std::string name = processes::new_name();
+    processes::Started started(2, [&](int rank) {
+      const int share = keep ? keep_to_part(rank, 2) : 0;
+      SharedArena arena(name, rank, 2, 0, 60s);
+      return std::vector<float>{static_cast<float>(arena.processors()), static_cast<float>(share)};
+    });
+    for (const auto& outcome : started.outcomes()) {
+      CHECK(outcome.message == "");
+      REQUIRE(outcome.numbers.size() == 2);
+      const float share = outcome.numbers[1];
+      CHECK(outcome.numbers[0] == (share > 0 ? std::min(2 * share, static_cast<float>(all)) : static_cast<float>(all)));
+    }
+  }
+}
+
 TEST_CASE("a rank that has left, and one whose process has ended, are gone", "[shared_arena]") {
   const std::string name = processes::new_name();
   processes::Started started(4, [&](int rank) {
@@ -106,7 +124,7 @@ TEST_CASE("ranks that do not fit together are told so", "[shared_arena]") {
   std::string name = processes::new_name();
   const auto messages = connected(name, {64, 128}, 500ms);
   CHECK(messages[1] ==
-        "rank 1, shared memory " + name + ": made by rank 0 for other ranks; expected 320 bytes, found 256");
+        "rank 1, shared memory " + name + ": made by rank 0 for other ranks; expected 576 bytes, found 512");
   CHECK(!exists(name));
   name = processes::new_name();
   const int file = shm_open(name.c_str(), O_CREAT | O_RDWR, S_IRUSR | S_IWUSR);

@@ -24,6 +24,23 @@ TEST_CASE("a thread keeps to its part of the processors, and so do those that it
   CHECK(available_processors() == all);
 }
 
+TEST_CASE("processors of a set are counted", "[processors]") {
+  CHECK(available_processors(ProcessorSet{}) == 1);  // something runs
+  const ProcessorSet own = own_processors();
+  const int all = available_processors();
+  CHECK(available_processors(own) == all);
+  ProcessorSet two, one, both;
+  two.bits[0] = 0b101;
+  one.bits[0] = 0b100;
+  both.add(one);
+  CHECK(available_processors(both) == 1);
+  both.add(two);
+  CHECK(both.bits[0] == 0b101);
+  both = own;
+  both.add(own);
+  CHECK(available_processors(both) == all);
+}
+
 #if defined(__linux__)
 TEST_CASE("parts do not overlap", "[processors]") {
   cpu_set_t seen;

@@ -66,7 +66,36 @@ struct Recorded {
   }
 };
 
+/// Notes whether it gives way to the thread that computes; the last bucket is there when it does not.
+template <int buckets>
+struct Asking {
+  static void reduce(RecordingTransport& transport, float*, long, MessageLabel label, float) {
+    if (label.number == 0) transport.events->add(gives_way() ? "gives way" : "looks");
+    if (label.number + 1 == buckets && wait_until([] { return !gives_way(); }, std::chrono::seconds(60)))
+      transport.events->add("looks");
+  }
+};
+
 }  // namespace
+
+TEST_CASE("the communication thread gives way while the other one computes, and not while that waits",
+          "[gradient_exchange]") {
+  Events events;
+  constexpr int buckets = plan_buckets(LeNetStep::lowered, LeNetStep::slots, 5000).count;
+  GradientExchange<LeNetStep, Asking<buckets>, 20000, RecordingTransport> exchange({&events});
+  STATIC_REQUIRE((exchange.plan.count == buckets && buckets > 1));
+  std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats));
+  for (int step = 0; step < 2; ++step) {
+    events.list.clear();
+    RecordingExecution execution{&events};
+    exchange.begin(1);
+    exchange.run(&execution, gradients.data(), [](long, long) {});
+    exchange.complete();
+    std::erase_if(events.list, [](const std::string& event) { return event[0] != 'g' && event[0] != 'l'; });
+    CHECK(events.list == std::vector<std::string>{"gives way", "looks"});
+    CHECK_FALSE(gives_way());  // only the communication thread does
+  }
+}
 
 TEST_CASE("buckets leave while the backward pass goes on", "[gradient_exchange]") {
   Events events;

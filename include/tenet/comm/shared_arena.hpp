@@ -36,8 +36,14 @@ class SharedArena {
     if (fcntl(file_, F_SETLK, &lock) != 0)
       fail_here("cannot be entered", "one process for rank " + std::to_string(rank), std::strerror(errno));
     has_joined_ = true;
-    state_of(rank).store(joined, std::memory_order_release);
-    for (int other = 0; other < size; ++other) wait_for(other, limit);
+    state_of(rank).processors = own_processors();
+    state_of(rank).value.store(joined, std::memory_order_release);
+    ProcessorSet all;
+    for (int other = 0; other < size; ++other) {
+      wait_for(other, limit);
+      all.add(state_of(other).processors);
+    }
+    processors_ = available_processors(all);
     remove_name();
   }
 
@@ -46,13 +52,15 @@ class SharedArena {
 
   ~SharedArena() {
     remove_name();
-    if (has_joined_) state_of(rank_).store(left, std::memory_order_release);
+    if (has_joined_) state_of(rank_).value.store(left, std::memory_order_release);
     if (memory_ != nullptr) munmap(memory_, address_space);
     if (file_ >= 0) close(file_);
   }
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+  /// Of the machine's processors, how many may be busy for the ranks at once: each may be kept to some of its own.
+  int processors() const { return processors_; }
 
   /// The bytes that all ranks have asked for, at the same place for all of them; a multiple of 64.
   char* data() { return at(first_byte()); }
@@ -73,11 +81,11 @@ class SharedArena {
   }
 
   /// Whether that rank has ended its arena, as it should.
-  bool has_left(int rank) const { return state_of(rank).load(std::memory_order_acquire) == left; }
+  bool has_left(int rank) const { return state_of(rank).value.load(std::memory_order_acquire) == left; }
   /// Whether nothing will come from that rank any longer: it has left, or its process has ended. Asks the kernel.
   bool is_gone(int rank) const {
     if (has_left(rank)) return true;
-    if (rank == rank_ || state_of(rank).load(std::memory_order_acquire) != joined) return false;
+    if (rank == rank_ || state_of(rank).value.load(std::memory_order_acquire) != joined) return false;
     struct flock lock = lock_of(rank);
     return fcntl(file_, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
   }
@@ -94,6 +102,7 @@ class SharedArena {
   };
   struct alignas(64) State {
     std::atomic<int> value;
+    ProcessorSet processors;  ///< that the rank may use; written before it has joined
   };
   static_assert(std::atomic<long>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
                 "processes share atomics only where they need no lock");
@@ -106,7 +115,7 @@ class SharedArena {
     return static_cast<long>(sizeof(Control) + static_cast<std::size_t>(size_) * sizeof(State));
   }
   Control& control() { return *reinterpret_cast<Control*>(memory_); }
-  std::atomic<int>& state_of(int rank) const { return reinterpret_cast<State*>(memory_ + sizeof(Control))[rank].value; }
+  State& state_of(int rank) const { return reinterpret_cast<State*>(memory_ + sizeof(Control))[rank]; }
   static struct flock lock_of(int rank) {
     struct flock lock {};
     lock.l_type = F_WRLCK;
@@ -154,7 +163,7 @@ class SharedArena {
   }
   /// Until that rank has come. None comes any longer where the process of one that had come has ended.
   void wait_for(int other, Limit limit) {
-    const auto has_come = [&] { return state_of(other).load(std::memory_order_acquire) != 0; };
+    const auto has_come = [&] { return state_of(other).value.load(std::memory_order_acquire) != 0; };
     int ended = size_;
     wait_until(
         [&] {
@@ -179,7 +188,7 @@ class SharedArena {
   }
 
   std::string name_;
-  int rank_, size_;
+  int rank_, size_, processors_ = 0;
   long bytes_;
   int file_ = -1;
   bool has_name_ = false, has_joined_ = false;

@@ -27,7 +27,7 @@ class SharedMemoryTransport {
   SharedMemoryTransport(const std::string& name, int rank, int size, Limit limit, Limit joining)
       : arena_(std::make_unique<SharedArena>(name, rank, size, bytes_for(size), joining)),
         limit_(limit),
-        spins_(spins_between(size)),
+        spins_(spins_between(size, arena_->processors())),
         ways_(static_cast<std::size_t>(size)),
         shared_(static_cast<std::size_t>(size)) {
     for (int other = 0; other < size; ++other) {

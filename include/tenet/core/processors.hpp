@@ -1,6 +1,9 @@
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <thread>
 
 #if defined(__linux__)
@@ -8,19 +11,41 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <cstdint>
 #endif
 
 namespace tenet {
 
-/// Processors that this thread may use: those of its affinity mask, bounded by its control group's quota.
-[[gnu::noinline]] inline int available_processors() {
-  int result = static_cast<int>(std::thread::hardware_concurrency());
+/// Some of a machine's processors, a bit for each.
+struct ProcessorSet {
+  std::uint64_t bits[16]{};
+
+  void add(const ProcessorSet& others) {
+    for (int i = 0; i < 16; ++i) bits[i] |= others.bits[i];
+  }
+};
+
+/// Those that this thread may use: of its affinity mask.
+[[gnu::noinline]] inline ProcessorSet own_processors() {
+  ProcessorSet result;
 #if defined(__linux__)
   cpu_set_t set;
+  static_assert(sizeof set == sizeof result.bits);
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) result = CPU_COUNT(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    std::memcpy(result.bits, &set, sizeof set);
+    return result;
+  }
+#endif
+  for (unsigned i = 0; i < std::thread::hardware_concurrency() && i < 1024; ++i)
+    result.bits[i / 64] |= std::uint64_t{1} << i % 64;
+  return result;
+}
+
+/// How many of these may be busy at once: all, bounded by the control group's quota; at least one.
+[[gnu::noinline]] inline int available_processors(const ProcessorSet& set = own_processors()) {
+  int result = 0;
+  for (const std::uint64_t each : set.bits) result += std::popcount(each);
+#if defined(__linux__)
   auto bound = [&](long quota, long period) {
     if (quota > 0 && period > 0 && (quota + period - 1) / period < result) {
       result = static_cast<int>((quota + period - 1) / period);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <tenet/core/function.hpp>
 #include <tenet/core/timeline.hpp>
 #include <tenet/exec/buckets.hpp>
@@ -255,11 +256,30 @@ class GradientExchange {
                                   .kind = SpanKind::collective});
   }
   auto open_wait(const char* what) {
-    if constexpr (HasTimelineRow<T>)
-      return open_span(transport_.device(), {.name = what, .step = step_, .kind = SpanKind::wait});
-    else
-      return NoSpan{};
+    const auto open = [&] {
+      if constexpr (HasTimelineRow<T>)
+        return open_span(transport_.device(), {.name = what, .step = step_, .kind = SpanKind::wait});
+      else
+        return NoSpan{};
+    };
+    return Wait<decltype(open())>(computes_, open);
   }
+  /// The time in which the thread that computes does not.
+  template <class Span>
+  class Wait {
+   public:
+    template <class Open>
+    Wait(std::atomic<bool>& computes, Open open) : computes_(computes), span_(open()) {
+      computes_.store(false, std::memory_order_relaxed);
+    }
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+    ~Wait() { computes_.store(true, std::memory_order_relaxed); }
+
+   private:
+    std::atomic<bool>& computes_;
+    Span span_;
+  };
 
   T transport_;
   float *gradients_ = nullptr, *statistics_ = nullptr;
@@ -280,11 +300,16 @@ class GradientExchange {
     long floats;
     int number;
   } in_pass_{};
+  std::atomic<bool> computes_{true};  // the thread that calls this, unless it waits
   // Its thread shares a processor with the one that computes, as a rule: whoever waits sleeps at once. Two ranks of a
   // small network wait 7 us a step so, and 200 us where each spins for its usual moment. When it is woken it is to
   // get the processor at once: of LeNet's communication over MPI 58 % hides behind its backward pass then, else 46 %.
+  // Where it waits for another rank itself, it lets the one that computes through.
   // Last: it ends before what its tasks use.
-  DeviceQueue queue_{{.tasks = plan.count + 2, .spins = 0}, [] { ask_for_short_turns(); }};
+  DeviceQueue queue_{{.tasks = plan.count + 2, .spins = 0}, [this] {
+                       ask_for_short_turns();
+                       computes_beside = &computes_;
+                     }};
 };
 
 }  // namespace tenet
