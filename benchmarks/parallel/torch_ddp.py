@@ -1,4 +1,5 @@
-"""PyTorch's DistributedDataParallel, two processes of one thread each over gloo: torch_ddp.py NETWORK BATCH FOLDER.
+"""PyTorch's DistributedDataParallel, two processes of one thread each over gloo: torch_ddp.py NETWORK BATCH FOLDER
+[--keep]; "--keep": each process keeps to one processor.
 
 Prints {"losses": of three steps, "step": seconds with the batch shared by both, "alone": seconds of half the batch in
 one process, "all_reduce": {bytes: microseconds}}; losses are means of both ranks'.
@@ -57,6 +58,8 @@ def steps(rank: int, parallel: bool):
 
 
 def work(rank: int, port: int) -> None:
+    if "--keep" in sys.argv:
+        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank]})  # before gloo's threads begin
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     distributed.init_process_group("gloo", rank=rank, world_size=RANKS)
     torch.set_num_threads(1)
