@@ -43,9 +43,9 @@ TEST_CASE("whoever waits beside a thread that computes soon lets it through", "[
   int looks = 0;  // it looks while the other one waits as well, until that goes on
   begin = std::chrono::steady_clock::now();
   computes = false;
-  CHECK_FALSE(wait_until([&] { return ++looks == 1000 && (computes = true, false); }, 5ms, spins));
+  CHECK_FALSE(wait_until([&] { return ++looks == 2 * spins_beside && (computes = true, false); }, 5ms, spins));
   CHECK(std::chrono::steady_clock::now() - begin < 10s);
-  CHECK(looks > 1000);
+  CHECK(looks > 2 * spins_beside);
   computes_beside = nullptr;
   CHECK_FALSE(gives_way());
 }

@@ -18,18 +18,17 @@ inline void pause() {
 /// How often a thread that waits looks before it sleeps, some 20 ns each time: threads that work at the same pace meet
 /// within microseconds.
 inline constexpr int usual_spins = 4000;
-/// The same where looking keeps one that works from working.
-inline constexpr int few_spins = 10;
-
-/// The same where so many threads wait for each other: few where processors are fewer. Four ranks on two processors add
-/// up 1 KB in 9 us so, and in 15 where they look 100 times.
+/// The same where so many threads wait for each other: with fewer processors, looking keeps one that works from
+/// working. Four ranks on two processors add up 1 KB in 9 us so, and in 15 where they look 100 times.
 inline int spins_between(int threads, int processors = available_processors()) {
-  return threads <= processors ? usual_spins : few_spins;
+  return threads <= processors ? usual_spins : 10;
 }
 
 /// Of a thread that works for another one, whose processor it uses: whether that one computes. While it does so, this
-/// one looks few times when it waits.
+/// one looks `spins_beside` times when it waits, 20 us: a message that is on its way comes within these, and whatever
+/// takes longer is not to keep the other one from computing.
 inline constinit thread_local const std::atomic<bool>* computes_beside = nullptr;
+inline constexpr int spins_beside = 1000;
 inline bool gives_way() { return computes_beside != nullptr && computes_beside->load(std::memory_order_relaxed); }
 
 }  // namespace tenet
