@@ -44,8 +44,8 @@ int main(int argc, char** argv) {
                            add_up();
                          }));
     }
-    char times[96];
-    std::snprintf(times, sizeof times, "[%.2f, %.2f, %.2f, %.2f]", ours * 1e6, by_messages * 1e6, theirs * 1e6,
+    char times[128];
+    std::snprintf(times, sizeof times, "[%.4f, %.4f, %.4f, %.4f]", ours * 1e6, by_messages * 1e6, theirs * 1e6,
                   written * 1e6);
     results += entry(floats, times, results.empty());
   }

@@ -31,7 +31,7 @@ int main() {
                              all_reduce(transport, places[i], floats, {"sum", 2, ++step});
                            }));
     char pair[64];
-    std::snprintf(pair, sizeof pair, "[%.2f, %.2f]", best[0] * 1e6, best[1] * 1e6);
+    std::snprintf(pair, sizeof pair, "[%.4f, %.4f]", best[0] * 1e6, best[1] * 1e6);
     results += entry(floats, pair, results.empty());
   }
   if (transport.rank() == 0) std::printf("{%s}\n", results.c_str());

@@ -32,24 +32,6 @@ TEST_CASE("waiting ends at its limit", "[wait_until]") {
   CHECK(took < 20s);
 }
 
-TEST_CASE("whoever waits beside a thread that computes soon lets it through", "[wait_until]") {
-  constexpr int spins = 1 << 30;  // half a minute
-  std::atomic<bool> computes{true};
-  computes_beside = &computes;
-  CHECK(gives_way());
-  auto begin = std::chrono::steady_clock::now();
-  CHECK_FALSE(wait_until([] { return false; }, 5ms, spins));
-  CHECK(std::chrono::steady_clock::now() - begin < 10s);
-  int looks = 0;  // it looks while the other one waits as well, until that goes on
-  begin = std::chrono::steady_clock::now();
-  computes = false;
-  CHECK_FALSE(wait_until([&] { return ++looks == 2 * spins_beside && (computes = true, false); }, 5ms, spins));
-  CHECK(std::chrono::steady_clock::now() - begin < 10s);
-  CHECK(looks > 2 * spins_beside);
-  computes_beside = nullptr;
-  CHECK_FALSE(gives_way());
-}
-
 #if defined(RUSAGE_THREAD)
 TEST_CASE("whoever waits is awake as long as it has patience, and sleeps then", "[wait_until]") {
   const auto sleeps = [] {  // yielding is none of them

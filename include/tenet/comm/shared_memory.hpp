@@ -292,7 +292,7 @@ class SharedMemoryTransport {
           go_on();
           return ready() || is_hopeless(peer);
         },
-        limit_, spins_);
+        limit_, spins_beside(spins_));
     if (!ready()) give_up(peer, doing, label);
     waits_of(rank()).store(0, std::memory_order_relaxed);
   }

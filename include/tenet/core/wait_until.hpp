@@ -17,7 +17,7 @@ inline constexpr std::chrono::milliseconds usual_patience{1};
 template <class Ready>
 bool wait_until(Ready ready, std::chrono::nanoseconds limit, int spins = usual_spins,
                 std::chrono::nanoseconds patience = usual_patience) {
-  for (int spin = 0; spin < spins && (spin < spins_beside || !gives_way()); ++spin) {
+  for (int spin = 0; spin < spins; ++spin) {
     if (ready()) return true;
     pause();
   }

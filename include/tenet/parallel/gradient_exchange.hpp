@@ -304,7 +304,7 @@ class GradientExchange {
   // Its thread shares a processor with the one that computes, as a rule: whoever waits sleeps at once. Two ranks of a
   // small network wait 7 us a step so, and 200 us where each spins for its usual moment. When it is woken it is to
   // get the processor at once: of LeNet's communication over MPI 58 % hides behind its backward pass then, else 46 %.
-  // Where it waits for another rank itself, it lets the one that computes through.
+  // Where it waits for another rank itself, in memory that they share, it soon lets the one that computes through.
   // Last: it ends before what its tasks use.
   DeviceQueue queue_{{.tasks = plan.count + 2, .spins = 0}, [this] {
                        ask_for_short_turns();
