@@ -100,6 +100,17 @@ TEST_CASE("a message that does not come is named, and the transport of others go
   barrier(others, {"barrier", 0, 0});
 }
 
+TEST_CASE("ranks that tools/mpirun.sh starts keep to processors of their own, where there are enough", "[mpi]") {
+  const ProcessorSet own = own_processors();
+  ProcessorSet all;
+  MPI_Allreduce(own.bits, all.bits, 16, MPI_UINT64_T, MPI_BOR, MPI_COMM_WORLD);
+  const int ranks = boost::mpi::communicator().size();
+  if (all.count() < ranks)
+    CHECK(own.count() == all.count());
+  else
+    CHECK(ranks * own.count() <= all.count());
+}
+
 TEST_CASE("ranks of one machine share its memory", "[mpi]") {
   Mpi::Transport transport = Mpi::connect();
   const int n = transport.size();

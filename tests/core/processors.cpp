@@ -36,6 +36,7 @@ TEST_CASE("processors of a set are counted", "[processors]") {
   CHECK(available_processors(both) == 1);
   both.add(two);
   CHECK(both.bits[0] == 0b101);
+  CHECK(both.count() == 2);
   both = own;
   both.add(own);
   CHECK(available_processors(both) == all);

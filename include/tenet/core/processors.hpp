@@ -22,6 +22,11 @@ struct ProcessorSet {
   void add(const ProcessorSet& others) {
     for (int i = 0; i < 16; ++i) bits[i] |= others.bits[i];
   }
+  int count() const {
+    int result = 0;
+    for (const std::uint64_t each : bits) result += std::popcount(each);
+    return result;
+  }
 };
 
 /// Those that this thread may use: of its affinity mask.
@@ -43,8 +48,7 @@ struct ProcessorSet {
 
 /// How many of these may be busy at once: all, bounded by the control group's quota; at least one.
 [[gnu::noinline]] inline int available_processors(const ProcessorSet& set = own_processors()) {
-  int result = 0;
-  for (const std::uint64_t each : set.bits) result += std::popcount(each);
+  int result = set.count();
 #if defined(__linux__)
   auto bound = [&](long quota, long period) {
     if (quota > 0 && period > 0 && (quota + period - 1) / period < result) {
