@@ -13,6 +13,7 @@
 #include <tenet/parallel/resident_replicas.hpp>
 #include <tenet/parallel/sharded_optimizer.hpp>
 #include <tenet/tenet.hpp>
+#include <thread>
 
 #include "../support/far_device.hpp"
 #include "../support/message.hpp"
@@ -98,6 +99,75 @@ TEST_CASE("a message that does not come is named, and the transport of others go
           "rank 0, bucket 3 of step 17: waits for a message from rank 1; expected within 0.3 s, found nothing");
   }
   barrier(others, {"barrier", 0, 0});
+}
+
+TEST_CASE("a message about something else than what is expected is told from it", "[mpi]") {
+  const int rank = environment->rank(), n = environment->size();
+  if (n == 1) return;
+  const std::vector<float> sent(3000);
+  std::vector<float> received(sent.size());
+  struct Case {
+    MessageLabel sent;
+    long floats;
+    const char* found;
+  };
+  const Case cases[]{{{"bucket", 3, 18}, 10, "bucket 3 of step 18"},
+                     {{"bucket", 4, 17}, 10, "bucket 4 of step 17"},
+                     {{"number of samples", -1, 17}, 10, "bucket of step 17"},
+                     {{"bucket", 3, 17}, 5, "bucket 3 of step 17 with another number of them"},
+                     {{"bucket", 3, 17}, 11, "bucket 3 of step 17 with another number of them"},
+                     {{"bucket", 3, 17}, 3000, "bucket 3 of step 17 with another number of them"}};
+  for (const Case& wrong : cases) {
+    CAPTURE(wrong.found);
+    MpiTransport transport({}, 20s), others({}, 20s);
+    if (rank == 1) transport.send(0, sent.data(), wrong.floats, wrong.sent);
+    if (rank == 0) {
+      const std::string message = message_of([&] {
+        transport.receive_into(1, received.data(), 10, {"bucket", 3, 17});
+      });
+      CHECK(message == "rank 0: rank 1 sent another message; expected bucket 3 of step 17 with 10 numbers, found " +
+                           std::string(wrong.found));
+    }
+    barrier(others, {"barrier", 0, 0});
+  }
+}
+
+TEST_CASE("transports do not take each other's messages", "[mpi]") {
+  MpiTransport first({}, 20s), second({}, 20s);
+  const int n = first.size(), next = (first.rank() + 1) % n, previous = (first.rank() + n - 1) % n;
+  const float one = 1, two = 2;
+  float found = 0;
+  first.send(next, &one, 1, {"number", 0, 0});
+  second.send(next, &two, 1, {"number", 0, 0});
+  second.receive_into(previous, &found, 1, {"number", 0, 0});
+  CHECK(found == 2);
+  first.receive_into(previous, &found, 1, {"number", 0, 0});
+  CHECK(found == 1);
+  first.finish();
+  second.finish();
+}
+
+TEST_CASE("a second thread does not connect: the order would differ from rank to rank", "[mpi]") {
+  std::string message;
+  std::thread([&] { message = message_of([] { Mpi::connect(); }); }).join();
+  CHECK(message ==
+        "MpiTransport: a second thread connects, which may do so before or after the first one on other ranks; "
+        "expected all that use MPI to be made by one thread: trainers connect with their first step, or step_async, "
+        "found two threads");
+}
+
+TEST_CASE("MPI is asked to let several threads communicate, and what it gives is looked at", "[mpi]") {
+  namespace threading = boost::mpi::threading;
+  CHECK(boost::mpi::environment::thread_level() == threading::multiple);
+  CHECK(message_of([] { MpiEnvironment::check_threads(threading::serialized); }) ==
+        "MpiEnvironment: MPI does not let several threads communicate at once; expected MPI_THREAD_MULTIPLE, found 2");
+}
+
+TEST_CASE("what a message costs follows from where the ranks run", "[mpi]") {
+  const LinkCost here = MpiTransport({}, 20s, true).link(), there = MpiTransport({}, 20s, false).link();
+  CHECK(MpiTransport({}, 20s).link().seconds == here.seconds);  // mpirun has started them on this machine
+  CHECK(there.seconds > here.seconds);
+  CHECK(there.seconds_per_float > here.seconds_per_float);
 }
 
 TEST_CASE("ranks that tools/mpirun.sh starts keep to processors of their own, where there are enough", "[mpi]") {
@@ -245,8 +315,20 @@ TEST_CASE("a key-value store adds up what ranks push, and says what a server doe
   CHECK(message.find("; expected within 0.3 s, found no answer") != std::string::npos);
 }
 
+namespace {
+
+/// The last rank comes when the others have given up, caught the error, saved what they had and left `main`.
+int wait_for_a_late_rank() {
+  if (environment->rank() == environment->size() - 1) std::this_thread::sleep_for(60s);
+  std::fprintf(stderr, "%s, and saves\n", message_of([] { Mpi::connect(); }).c_str());
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   MpiEnvironment mpi(argc, argv);
   environment = &mpi;
+  if (argc == 2 && std::string(argv[1]) == "--late") return wait_for_a_late_rank();
   return Catch::Session().run(argc, argv);
 }

@@ -43,4 +43,13 @@ TEST_CASE("errors name ranks, step and what did not come", "[transport]") {
         }) ==
         "rank 1: rank 2 sent another message; expected bucket 3 of step 17 with 8 numbers, found bucket 4 of step 17 "
         "with 9 numbers");
+  CHECK(message_of([] {
+          detail::fail_message(1, 2, {"bucket", 3, 17}, 8, {"bucket", 4, 17}, detail::unknown_length);
+        }) ==
+        "rank 1: rank 2 sent another message; expected bucket 3 of step 17 with 8 numbers, found bucket 4 of step 17");
+  CHECK(message_of([] {
+          detail::fail_message(1, 2, {"bucket", 3, 17}, 8, {"bucket", 3, 17}, detail::unknown_length);
+        }) ==
+        "rank 1: rank 2 sent another message; expected bucket 3 of step 17 with 8 numbers, found bucket 3 of step 17 "
+        "with another number of them");
 }

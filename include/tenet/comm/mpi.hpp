@@ -15,10 +15,13 @@
 #include <optional>
 #include <tenet/comm/collectives.hpp>
 #include <tenet/comm/either_transport.hpp>
+#include <tenet/comm/message_tag.hpp>
+#include <tenet/comm/mpi_meeting.hpp>
 #include <tenet/comm/shared_memory.hpp>
 #include <tenet/comm/time_limit.hpp>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/wait_until.hpp>
+#include <thread>
 #include <vector>
 
 /// Ranks under mpirun. The component tenet::mpi: it needs Boost.MPI and what that needs.
@@ -27,17 +30,34 @@ namespace tenet {
 /// MPI, from the start of a program to its end: make one in `main`, before all trainers, and keep it.
 ///
 /// A training communicates on a thread of its own. MPI has to allow that: if it does not, the constructor throws.
+///
+/// MPI's end waits for all processes, for ever. A program that has caught the error of a wait, has saved what it had
+/// and ends waits for `process_time_limit`, then ends the job.
 class MpiEnvironment {
  public:
   MpiEnvironment(int& argc, char**& argv) : environment_(argc, argv, boost::mpi::threading::multiple) {
-    if (boost::mpi::environment::thread_level() < boost::mpi::threading::serialized)
-      fail("MpiEnvironment", "MPI does not let another thread than the first communicate", "MPI_THREAD_SERIALIZED",
-           static_cast<long>(boost::mpi::environment::thread_level()));
+    check_threads(boost::mpi::environment::thread_level());
+  }
+  ~MpiEnvironment() {
+    if (!detail::has_waited_in_vain.load() || std::uncaught_exceptions() > 0) return;  // Boost ends the job of these
+    try {
+      detail::meet(world_, process_time_limit(), {"the end of MPI", -1, -1});
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      MPI_Abort(world_, EXIT_FAILURE);
+    }
   }
 
   /// This process's number among all, from 0.
   int rank() const { return world_.rank(); }
   int size() const { return world_.size(); }
+
+  /// Two trainings, or one and a key-value store, communicate at the same time.
+  static void check_threads(boost::mpi::threading::level given) {
+    if (given < boost::mpi::threading::multiple)
+      fail("MpiEnvironment", "MPI does not let several threads communicate at once", "MPI_THREAD_MULTIPLE",
+           static_cast<long>(given));
+  }
 
  private:
   boost::mpi::environment environment_;
@@ -55,17 +75,22 @@ class MpiTransport {
   using Limit = std::chrono::nanoseconds;
 
   /// A communicator of its own, so that nobody else's messages are mistaken for its own: all ranks construct one
-  /// together. A time limit ends each wait. `within_machine`: that all ranks run on one machine, or that messages go
-  /// over a network all the same; else it asks MPI.
+  /// together, and several in the same order; so all are constructed by one thread. A time limit ends each wait, and
+  /// that for ranks which do not come here. `within_machine`: that all ranks run on one machine, or that messages go
+  /// over a network all the same; else it finds out.
   explicit MpiTransport(const boost::mpi::communicator& all = {}, Limit limit = std::chrono::minutes(5),
                         std::optional<bool> within_machine = {})
-      : communicator_(all, boost::mpi::comm_duplicate),
-        limit_(limit),
-        is_within_machine_(within_machine ? *within_machine : has_all_here()) {}
+      : limit_(limit) {
+    check_thread();
+    detail::meet(all, limit, {"connection", -1, -1});
+    communicator_ = boost::mpi::communicator(all, boost::mpi::comm_duplicate);
+    is_within_machine_ = within_machine ? *within_machine : has_all_here();
+  }
 
   int rank() const { return communicator_.rank(); }
   int size() const { return communicator_.size(); }
-  LinkCost link() const { return {3e-6, 4e-10, 1e-9}; }
+  /// Between machines that of 10 Gbit/s by TCP.
+  LinkCost link() const { return is_within_machine_ ? LinkCost{3e-6, 4e-10, 1e-9} : LinkCost{2.5e-5, 3.2e-9, 1e-9}; }
 
   Limit limit() const { return limit_; }
 
@@ -74,10 +99,10 @@ class MpiTransport {
 
   void send(int to, const float* data, long floats, MessageLabel label) {
     const long segment = segment_of(floats);
+    const int tag = tags_.tag(label, floats);
     for (long first = 0; first == 0 || first < floats; first += segment) {
       MPI_Request request;
-      check(MPI_Isend(data + first, length(floats - first, segment), type(), to, tag(label), communicator_, &request),
-            label);
+      check(MPI_Isend(data + first, length(floats - first, segment), type(), to, tag, communicator_, &request), label);
       sent_.push_back({request, to, label});
     }
   }
@@ -111,7 +136,7 @@ class MpiTransport {
 
   void finish() {
     for (Sent& message : sent_)
-      if (!wait(message.request, message.label))
+      if (!wait(message.request, message.label, MPI_STATUS_IGNORE))
         detail::fail_waiting(rank(), "has sent a message, which waits for", message.to, message.label, seconds());
     sent_.clear();
   }
@@ -162,9 +187,15 @@ class MpiTransport {
       Message& m = message_;
       while (m.ended < m.begun) {
         const long first = m.ended;
-        if (!transport.wait(request_of(first), m.label)) {
+        MPI_Status status;
+        if (!transport.wait(request_of(first), m.label, &status)) {
           cancel();
           detail::fail_waiting(transport.rank(), "waits for a message from", m.from, m.label, transport.seconds());
+        }
+        if (status.MPI_TAG != transport.tags_.tag(m.label, m.floats)) {
+          cancel();
+          detail::fail_message(transport.rank(), m.from, m.label, m.floats,
+                               transport.tags_.label(status.MPI_TAG, m.label), detail::unknown_length);
         }
         use(static_cast<const float*>(place(first)), first, long{length(m.floats - first, m.segment)});
         m.ended += m.segment;
@@ -191,7 +222,7 @@ class MpiTransport {
     }
     void begin_segment(const MpiTransport& transport) {
       Message& m = message_;
-      transport.check(MPI_Irecv(place(m.begun), length(m.floats - m.begun, m.segment), type(), m.from, tag(m.label),
+      transport.check(MPI_Irecv(place(m.begun), length(m.floats - m.begun, m.segment), type(), m.from, MPI_ANY_TAG,
                                 transport.communicator_, &request_of(m.begun)),
                       m.label);
       m.begun += m.segment;
@@ -212,44 +243,44 @@ class MpiTransport {
 
   static MPI_Datatype type() { return boost::mpi::get_mpi_datatype<float>(); }
   static int length(long rest, long segment) { return static_cast<int>(rest < segment ? rest : segment); }
-  /// Messages about different things do not meet, as far as tags reach.
-  static int tag(const MessageLabel& label) { return static_cast<int>((label.number + 1024) % 32768); }
   double seconds() const { return std::chrono::duration<double>(limit_).count(); }
+  void check(int result, const MessageLabel& label) const { detail::check_mpi(result, rank(), label); }
 
-  void check(int result, const MessageLabel& label) const {
-    if (result == MPI_SUCCESS) return;
-    char message[MPI_MAX_ERROR_STRING];
-    int count = 0;
-    MPI_Error_string(result, message, &count);
-    fail("rank " + std::to_string(rank()) + ", " + text(label), "MPI failed", "success",
-         std::string(message, static_cast<std::size_t>(count)));
+  static void check_thread() {
+    static const std::thread::id first = std::this_thread::get_id();
+    if (std::this_thread::get_id() != first)
+      fail("MpiTransport", "a second thread connects, which may do so before or after the first one on other ranks",
+           "all that use MPI to be made by one thread: trainers connect with their first step, or step_async",
+           "two threads");
   }
-
-  /// Whether they do, asked by all of them together.
-  bool has_all_here() const {
-    MPI_Comm here;
-    int count = 0;
-    const MessageLabel label{"processes of one machine", -1, -1};
-    check(MPI_Comm_split_type(communicator_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here), label);
-    check(MPI_Comm_size(here, &count), label);
-    check(MPI_Comm_free(&here), label);
-    return count == size();
+  /// Whether all ranks run on one machine, which they find out together.
+  bool has_all_here() {
+    const MessageLabel label{"name of the machine", -1, -1};
+    const std::uint64_t own = detail::number_of_machine();
+    std::uint64_t first = own;
+    broadcast_value(*this, 0, first, label);
+    float same = own == first ? 1 : 0;
+    all_reduce(*this, &same, 1, label);
+    return same == static_cast<float>(size());
   }
-  bool wait(MPI_Request& request, const MessageLabel& label) {
+  bool wait(MPI_Request& request, const MessageLabel& label, MPI_Status* status) {
     const auto has_come = [&] {
       int done = 0;
-      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), label);
+      const int result = MPI_Test(&request, &done, status);
+      // Another message than the expected one may be too long for its place: its tag will tell.
+      if (result != MPI_SUCCESS && (status == MPI_STATUS_IGNORE || !detail::is_truncated(result))) check(result, label);
       return done != 0;
     };
     // Without a pause between two looks, unlike others: MPI's takes as long, and a message would come later by it.
     for (int look = size() > 1 ? 400 : 0; look > 0; --look)
       if (has_come()) return true;
-    return wait_until(has_come, limit_, 0);
+    return wait_until(has_come, limit_, 0) || detail::waited_in_vain();
   }
 
   boost::mpi::communicator communicator_;
   Limit limit_;
-  bool is_within_machine_;
+  bool is_within_machine_ = false;
+  MessageTags tags_{detail::most_mpi_tag()};
   std::deque<Sent> sent_;
   Incoming expected_;
   bool is_expected_ = false;  // it has begun

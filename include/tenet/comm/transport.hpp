@@ -125,9 +125,12 @@ namespace detail {
   if (last >= 0 && last != peer) what.append(", and that in the end for rank ").append(std::to_string(last));
   fail(where, what, "within " + std::string(limit), found);
 }
+/// Of a message that says what it is about; and of its length only, if that is as expected, that the length is not.
+inline constexpr long unknown_length = -1;
 [[noreturn, gnu::cold]] inline void fail_message(int rank, int peer, const MessageLabel& expected, long expected_floats,
                                                  const MessageLabel& found, long found_floats) {
-  const auto described = [](const MessageLabel& label, long floats) {
+  const auto described = [&](const MessageLabel& label, long floats) {
+    if (floats == unknown_length) return text(label).append(label == expected ? " with another number of them" : "");
     return text(label).append(" with ").append(std::to_string(floats)).append(" numbers");
   };
   std::string where = "rank ";

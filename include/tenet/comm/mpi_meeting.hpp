@@ -1,0 +1,132 @@
+#pragma once
+
+// The C++ bindings that MPI once had cost every includer.
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <tenet/comm/transport.hpp>
+#include <tenet/core/wait_until.hpp>
+#include <vector>
+
+/// What ranks under mpirun do before they have a transport, and at the end: meet, within a time limit. MPI's own
+/// collectives wait for ever.
+namespace tenet::detail {
+
+/// Whether a wait of this process has ended without what it waited for.
+inline std::atomic<bool> has_waited_in_vain{false};
+inline bool waited_in_vain() {
+  has_waited_in_vain = true;
+  return false;
+}
+
+inline bool is_truncated(int result) {
+  int kind = 0;
+  return MPI_Error_class(result, &kind) == MPI_SUCCESS && kind == MPI_ERR_TRUNCATE;
+}
+inline void check_mpi(int result, int rank, const MessageLabel& label) {
+  if (result == MPI_SUCCESS) return;
+  char message[MPI_MAX_ERROR_STRING];
+  int count = 0;
+  MPI_Error_string(result, message, &count);
+  fail("rank " + std::to_string(rank) + ", " + text(label), "MPI failed", "success",
+       std::string(message, static_cast<std::size_t>(count)));
+}
+
+inline long most_mpi_tag() {
+  void* most = nullptr;
+  int found = 0;
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &found);
+  return found != 0 ? *static_cast<int*>(most) : 32767;
+}
+
+/// The same for all processes of a machine: its name, and the number of the kernel's start, where there is one.
+inline std::uint64_t number_of_machine() {
+  char name[MPI_MAX_PROCESSOR_NAME + 1]{};
+  int count = 0;
+  MPI_Get_processor_name(name, &count);
+  std::string start;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), start);
+  return std::hash<std::string>()(name + start);
+}
+
+/// Waits until all ranks of a communicator have come here; past the limit an `Error` names one that has not, on all
+/// that have. What goes between them are messages without content, with the highest of the tags that MPI promises:
+///
+///     rank 0 to each: that it is here        each to rank 0: the same, and waits      rank 0 to each: that all are
+///
+/// Rank 0 waits as long as the limit from its own coming. Another rank knows then whether rank 0 has come, and waits
+/// again as long for what it has found.
+inline void meet(MPI_Comm all, std::chrono::nanoseconds limit, const MessageLabel& label) {
+  constexpr int here = 32765, complete = 32766, missing = 32767;
+  int rank = 0, size = 1;
+  check_mpi(MPI_Comm_rank(all, &rank), 0, label);
+  check_mpi(MPI_Comm_size(all, &size), rank, label);
+  const auto fail_for = [&](int peer) {
+    waited_in_vain();
+    fail_waiting(rank, "waits for", peer, label, std::chrono::duration<double>(limit).count());
+  };
+  const auto send = [&](int to, int tag, const int* number = nullptr) {
+    MPI_Request request;
+    check_mpi(MPI_Isend(number, number != nullptr, MPI_INT, to, tag, all, &request), rank, label);
+    check_mpi(MPI_Request_free(&request), rank, label);
+  };
+  // Forgets the requests that have not ended.
+  struct Expected {
+    std::vector<MPI_Request> requests;
+    ~Expected() {
+      for (MPI_Request& request : requests) {
+        if (request == MPI_REQUEST_NULL) continue;
+        MPI_Cancel(&request);
+        MPI_Request_free(&request);
+      }
+    }
+  };
+  const auto expect = [&](int from, int tag, int* number = nullptr) {
+    MPI_Request request;
+    check_mpi(MPI_Irecv(number, number != nullptr, MPI_INT, from, tag, all, &request), rank, label);
+    return request;
+  };
+  const auto has_come = [&](MPI_Request& request) {
+    int done = 0;
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), rank, label);
+    return done != 0;
+  };
+  // The last one that has been missed, where it stays for the messages that say so.
+  static int missed = 0;
+  if (rank == 0) {
+    Expected ranks;
+    for (int other = 1; other < size; ++other) send(other, here);
+    for (int other = 1; other < size; ++other) ranks.requests.push_back(expect(other, here));
+    const auto begin = std::chrono::steady_clock::now();
+    for (int other = 1; other < size; ++other) {
+      const auto left = limit - (std::chrono::steady_clock::now() - begin);
+      const auto come = [&] { return has_come(ranks.requests[static_cast<std::size_t>(other - 1)]); };
+      if (come() || wait_until(come, left, 0)) continue;
+      missed = other;
+      for (int to = 1; to < size; ++to)
+        if (to != missed) send(to, missing, &missed);
+      fail_for(missed);
+    }
+    for (int other = 1; other < size; ++other) send(other, complete);
+  } else {
+    int found = 0;
+    Expected expected{{expect(0, here), expect(0, complete), expect(0, missing, &found)}};
+    const auto come = [&](std::size_t which) { return has_come(expected.requests[which]); };
+    send(0, here);
+    if (!wait_until([&] { return come(0); }, limit, 0)) fail_for(0);
+    bool is_complete = false;
+    wait_until([&] { return (is_complete = come(1)) || come(2); }, limit, 0);
+    if (!is_complete) fail_for(found);
+  }
+}
+
+}  // namespace tenet::detail
