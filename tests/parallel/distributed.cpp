@@ -27,10 +27,48 @@ TEST_CASE("ranks with samples of their own train as one device with all of them"
 }
 TEST_CASE("the same where ranks are processes", "[distributed]") { check_all<processes::Job>(); }
 
-TEST_CASE("Reproducible: ranks give the same bits as one process", "[distributed]") {
-  ranks::check_bits<ranks::Threads, networks::Residual, Image<2, 6, 5>>({1, 2, 4, 8});
-  ranks::check_bits<ranks::Threads, networks::Residual, Image<2, 6, 5>, BucketBytes<64>>({2, 4});
-  ranks::check_bits<ranks::Threads, networks::Transformer, Tokens<12>, BucketBytes<4096>>({2, 8});  // with dropout
+namespace {
+
+/// Ranks that are threads and add up in the way that is wished: what their links are said to cost decides it.
+struct WishfulTransport : ThreadTransport {
+  inline static LinkCost wished{};
+  LinkCost link() const { return wished; }
+};
+struct Wishful : ranks::Threads {
+  struct World {
+    static WishfulTransport connect() { return {ThreadWorld::connect()}; }
+  };
+};
+
+/// 1, 2, 4 and 8 ranks, each way of adding up.
+template <class... Policies>
+void check_bits_of_all_ways() {
+  constexpr LinkCost doubling{1, 0, 0}, halving{0, 1e-9, 1e-9}, sharing{0, 1e-9, 1e-9, true};
+  for (const int n : {2, 4, 8}) {
+    REQUIRE(AllReduceTimes(n, 1000, doubling).quickest() == AllReduceWay::doubling);
+    REQUIRE(AllReduceTimes(n, 1000, halving).quickest() == AllReduceWay::halving);
+    REQUIRE(AllReduceTimes(n, 1000, sharing).shares);
+  }
+  for (const LinkCost& way : {doubling, halving, sharing}) {
+    CAPTURE(way.seconds, way.shares);
+    WishfulTransport::wished = way;
+    ranks::check_bits<Wishful, networks::Residual, Image<2, 6, 5>, Policies...>({1, 2, 4, 8});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Reproducible: ranks give the same bits as one process, in any buckets and added up in any way",
+          "[distributed]") {
+  check_bits_of_all_ways<>();
+  check_bits_of_all_ways<BucketBytes<2000>>();
+  check_bits_of_all_ways<BucketBytes<300>>();
+  check_bits_of_all_ways<BucketBytes<64>>();
+  check_bits_of_all_ways<BucketBytes<1>>();
+}
+
+TEST_CASE("Reproducible: so do processes, and ranks of a network with dropout", "[distributed]") {
+  ranks::check_bits<ranks::Threads, networks::Transformer, Tokens<12>, BucketBytes<4096>>({2, 8});
   ranks::check_bits<processes::Job, networks::Residual, Image<2, 6, 5>, BucketBytes<300>>({1, 2, 4});
 }
 
