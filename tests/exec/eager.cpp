@@ -14,7 +14,7 @@ using namespace tenet;
 template <class Device>
 struct Tape {
   std::unique_ptr<typename Device::Kernels::Executor> executor = make_executor<Device>();
-  Eager<typename Device::Kernels> context{*executor};
+  Eager<Device> context{*executor};
 
   template <class Type>
   auto tensor(const std::vector<typename Type::Element>& values, int batch = 1, bool requires_grad = false) {

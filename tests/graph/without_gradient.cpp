@@ -83,7 +83,7 @@ TEST_CASE("what is computed inside a gradient is found by the rest of the graph"
 
 TEST_CASE("what is computed inside a gradient is not differentiated again", "[without_gradient]") {
   reference::Serial serial;
-  Eager<ReferenceKernels> context(serial);
+  Eager<Reference> context(serial);
   decltype(context)::WithoutGradient within{&context};
   const float values[] = {2, 3, -4};
   const auto x = context.tensor<Fixed<3>>(values, 1, true);

@@ -3,6 +3,7 @@
 #include "tenet/train/imperative.hpp"
 
 #include "../support/hybrid.hpp"
+#include "../support/message.hpp"
 
 namespace {
 
@@ -150,4 +151,91 @@ TEST_CASE("step and clear begin a tape anew, with any batch", "[imperative]") {
   net.clear();
   step(net, Sgd{});
   CHECK(net(net.tensor<Input>(inputs.data(), 1)).values().size() == 3);
+}
+
+TEST_CASE("tensors of two devices have two types, and a copy makes one the other's", "[imperative]") {
+  Imperative<Net, Cpu<0, 1>> net(1);
+  Imperative<Net, Cpu<1, 1>> other(1);
+  const std::vector<float> numbers{1, 2, 3, 4, 5, 6, 7, 8};
+  const auto a = net.tensor<Input>(numbers.data(), 2, true);
+  const auto b = square(other.tensor<Input>(numbers.data(), 2, true));
+  static_assert(!std::is_same_v<decltype(a), decltype(b)>);
+  const auto copied = net.tensor(b);
+  static_assert(std::is_same_v<decltype(copied), decltype(a)>);
+  CHECK((a + copied).values()[7] == 72);
+  // Numbers that no gradient goes through, unless one of the copy itself is asked for.
+  const auto wanted = net.tensor(b, true);
+  net.context().backward(sum(a * copied * wanted));
+  CHECK(net.context().gradient(copied).empty());
+  CHECK(net.context().gradient(wanted)[2] == 27);
+  CHECK(net.context().gradient(a)[1] == 16);
+  // What has no batch, and numbers that are no floats.
+  CHECK(net.tensor(sum(b)).item() == 204);
+  CHECK(net.tensor(other.tensor<BatchedInt<>>(labels.data(), 2)).values()[1] == 2);
+  // A tape may copy from itself: there the gradient ends.
+  const auto within = square(a), detached = net.tensor(within);
+  net.context().backward(sum(a * detached));
+  CHECK(net.context().gradient(a)[2] == 9);
+  // Batches are equal here, too.
+  other.clear();
+  const auto larger = other.tensor<Input>(inputs.data(), 5);
+  CHECK_THROWS_AS(net.tensor(larger), Error);
+}
+
+TEST_CASE("tensors of two tapes of one device do not meet", "[imperative]") {
+  Imperative<Net, Reference> net(1), other(2);
+  const auto a = net.tensor<Input>(inputs.data(), 2, true), b = other.tensor<Input>(inputs.data(), 2);
+  const auto message = [](const std::string& where) {
+    return where +
+           ": tensors of two tapes; expected tensors of one Imperative (copy one to it by its tensor(x)), found one "
+           "that "
+           "another Imperative made";
+  };
+  CHECK(message_of([&] { a + b; }) == message("add"));
+  CHECK(message_of([&] { matmul(a, other.tensor<Fixed<4, 2>>(inputs.data())); }) == message("matmul"));
+  CHECK(message_of([&] { cross_entropy(a, other.tensor<BatchedInt<>>(labels.data(), 2)); }) ==
+        message("cross_entropy"));
+  CHECK(message_of([&] { net(b); }) == message("Imperative"));
+  CHECK(message_of([&] { net.backward(sum(b)); }) == message("backward"));
+  net.backward(sum(a));
+  CHECK(message_of([&] { net.context().gradient(b); }) == message("gradient"));
+  CHECK((a + net.tensor(b)).values()[3] == 2 * inputs[3]);
+}
+
+namespace {
+struct Body {
+  Linear<4, 6> hidden;
+  constexpr auto forward(auto x) const { return tanh(hidden(x)); }
+};
+struct Head {
+  Linear<6, 3> scores;
+  constexpr auto forward(auto x) const { return scores(x); }
+};
+}  // namespace
+
+TEST_CASE("the gradient of a copy may be handed on to the device it came from", "[imperative]") {
+  Imperative<Net, Reference> whole(1);
+  Imperative<Body, Cpu<0, 1>> body(2);
+  Imperative<Head, Cpu<1, 1>> head(3);
+  whole.eval();  // no dropout
+  for (const char* name : {"hidden.weight", "hidden.bias"})
+    std::ranges::copy(whole.weights()[name], body.weights()[name].begin());
+  for (const char* name : {"scores.weight", "scores.bias"})
+    std::ranges::copy(whole.weights()[name], head.weights()[name].begin());
+  const auto loss = [](auto& net, auto scores) {
+    return cross_entropy(scores, net.template tensor<BatchedInt<>>(labels.data(), 5));
+  };
+  whole.backward(loss(whole, whole(whole.tensor<Input>(inputs.data(), 5))));
+
+  const auto features = body(body.tensor<Input>(inputs.data(), 5));
+  const auto copied = head.tensor(features, true);
+  head.backward(loss(head, head(copied)));
+  const auto upstream = body.tensor<Features<6>>(head.context().gradient(copied).data(), 5);
+  body.backward(sum(features * upstream));
+  const auto compare = [&](std::span<const float> found, const char* name) {
+    const auto expected = whole.gradient(name);
+    CHECK(hybrid::Distance().add(found.data(), expected.data(), expected.size()).relative <= hybrid::bound);
+  };
+  for (const char* name : {"hidden.weight", "hidden.bias"}) compare(body.gradient(name), name);
+  for (const char* name : {"scores.weight", "scores.bias"}) compare(head.gradient(name), name);
 }

@@ -11,6 +11,7 @@
 #include <tenet/graph/node.hpp>
 #include <tenet/graph/without_gradient.hpp>
 #include <tenet/ops/arithmetic.hpp>
+#include <tenet/ops/two_devices.hpp>
 #include <tuple>
 #include <vector>
 
@@ -19,11 +20,13 @@ namespace tenet {
 /// The context of imperative mode: every operation runs at once, and is written on a tape for the gradients.
 ///
 /// Values live in memory of the tape until `clear`, which keeps the memory for the next round. All batched values of a
-/// tape have the same batch.
-template <class Kernels>
+/// tape have the same batch. The device is part of a value's type, so that values of two do not meet unnoticed.
+template <class LogicalDevice_>
 class Eager {
  public:
-  using Device = Kernels;
+  using LogicalDevice = LogicalDevice_;
+  using Kernels = typename LogicalDevice::Kernels;
+  using Device = Kernels;  ///< what operations know of it
   using Base = Eager;
   using Executor = typename Kernels::Executor;
   using Info = OperationInfo<Eager>;
@@ -51,10 +54,22 @@ class Eager {
     return {this, id};
   }
 
+  /// A copy of a tensor of another device, or of another tape. It is a number given from outside: no gradient goes
+  /// back through it, as `backward` knows one tape only.
+  template <class Other, class Type>
+    requires(Other::holds_values)
+  Symbol<Eager, Type> tensor(Symbol<Other, Type> x, bool requires_grad = false) {
+    const auto values = x.values();
+    const int batch = Type::batched ? static_cast<int>(static_cast<long>(values.size()) / Type::size) : 1;
+    return tensor<Type>(values.data(), batch, requires_grad);
+  }
+
   /// Differentiates a number with respect to all parameters, and all tensors that require gradients.
   template <class Context>
     requires std::is_same_v<typename Context::Base, Eager>
   void backward(Symbol<Context, Scalar> loss) {
+    if constexpr (std::is_same_v<Context, Eager>)
+      if (loss.context != this) detail::fail_of_two_tapes("backward");
     adjoint_.assign(tape_.size(), -1);
     tenet::backward(*this, loss.id, adjoint_.data());
   }
@@ -62,6 +77,7 @@ class Eager {
   /// The gradient of a value after `backward`; empty where none reached it.
   template <class Type>
   std::span<const float> gradient(Symbol<Eager, Type> x) const {
+    if (x.context != this) detail::fail_of_two_tapes("gradient");
     return gradient(x.id);
   }
   std::span<const float> gradient_of_parameter(int slot) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/core/error.hpp>
 #include <tenet/core/span.hpp>
 #include <tenet/ops/mistake.hpp>
 #include <tenet/ops/operation.hpp>
@@ -167,11 +168,21 @@ struct Instance {
   static constexpr auto info = make_info<Context>();
 };
 
+namespace detail {
+/// Ids are places on one tape: on another they would name other tensors.
+[[noreturn, gnu::cold, gnu::noinline]] inline void fail_of_two_tapes(const char* where) {
+  fail(where, "tensors of two tapes", "tensors of one Imperative (copy one to it by its tensor(x))",
+       "one that another Imperative made");
+}
+}  // namespace detail
+
 /// Applies an operation to symbols. `attribute` is a number that the kernel sees at run time.
 template <class Op, class Context, class... Types>
 constexpr auto apply_with(int attribute, Symbol<Context, Types>... operands) {
   using Node = Instance<Op, Types...>;
   Context* const contexts[]{operands.context...};
+  if constexpr (Context::holds_values)
+    if (((operands.context != contexts[0]) || ...)) detail::fail_of_two_tapes(Op::name);
   const int ids[]{operands.id...};
   return Symbol<Context, typename Node::Result>{contexts[0],
                                                 contexts[0]->emit(Node::template info<Context>, ids, attribute)};

@@ -148,6 +148,12 @@ struct LossDoesNotFit : Instead {
                 "the loss does not fit the network's output: CrossEntropy takes one row of scores (batch, "
                 "classes), or (batch, length, classes): end the network with Flatten and Linear<..., classes>");
 };
+template <class Instead, class... Devices>
+struct DevicesDiffer : Instead {
+  static_assert(never<Devices...>,
+                "tensors of two devices meet in one operation: copy one of them to the other's device first, a + "
+                "net.tensor(b), where net is the Imperative that made a");
+};
 template <class Module, class Instead = Nothing>
 struct ForwardMissing : Instead {
   using Instead::Instead;

@@ -21,7 +21,7 @@ class Imperative {
   using Kernels = typename Device::Kernels;
   static_assert(!HasOwnMemory<typename Kernels::Executor>,
                 "Imperative<net, device>: a device that reads the host's memory, Cpu<> or Reference");
-  using Context = Eager<Kernels>;
+  using Context = Eager<Device>;
   static constexpr const auto& table = slot_table<Net>;
   static constexpr bool has_dense_tables = table.table_count == 0;
 
@@ -40,11 +40,23 @@ class Imperative {
     return context_.template tensor<Type>(values, batch, requires_grad);
   }
 
+  /// A copy of a tensor of another device, or of another Imperative. No gradient goes back through it: with
+  /// `requires_grad` it has one of its own, which may be handed on.
+  template <class Other, class Type>
+  Symbol<Context, Type> tensor(Symbol<Other, Type> x, bool requires_grad = false) {
+    return context_.tensor(x, requires_grad);
+  }
+
   /// Runs the network on a tensor.
   template <class Type>
   auto operator()(Symbol<Context, Type> x) {
+    if (x.context != &context_) detail::fail_of_two_tapes("Imperative");
     return call(net_, x);
   }
+  /// Of another device it does not compile, and neither does a loss.
+  template <AnySymbol X>
+    requires mistake::OfTwoDevices<Symbol<Context, Scalar>, X>
+  mistake::TwoDevices<Symbol<Context, typename X::Type>, X> operator()(X);
 
   /// Differentiates a number with respect to all parameters.
   void backward(Symbol<Context, Scalar> loss) {
@@ -57,6 +69,10 @@ class Imperative {
         std::memcpy(gradients_.data() + table.slots[i].offset, found.data(), found.size() * sizeof(float));
     }
   }
+
+  template <AnySymbol Loss>
+    requires mistake::OfTwoDevices<Symbol<Context, Scalar>, Loss>
+  mistake::TwoDevices<Symbol<Context, Scalar>, Loss> backward(Loss);
 
   /// Updates the parameters from the gradients of `backward`, and clears the tape. Not for sparse tables.
   template <class Optimizer>
