@@ -10,7 +10,7 @@ using namespace tenet;
 
 namespace {
 
-constexpr SimulatedLink links[]{{1e-5, 1.25e9}, {0, 1e9}, {1e-3, 1e9}};
+constexpr SimulatedLink links[]{{1e-5, 1.25e9}, {0, 1e9}, {1e-3, 1e9}, {1e-5, 1.25e9, true}};
 constexpr long counts[]{1, 50, 1000, 10'007};
 
 /// The time of reduce(transport, data, floats, label) with threads and numbers.
@@ -48,7 +48,7 @@ void for_many(Check check) {
   for (const int ranks : {1, 2, 3, 4, 7, 8, 13, 16})
     for (const long floats : counts)
       for (const SimulatedLink& link : links) {
-        CAPTURE(ranks, floats, link.latency);
+        CAPTURE(ranks, floats, link.latency, link.is_wire);
         check(ranks, floats, link);
       }
 }
@@ -59,6 +59,8 @@ TEST_CASE("the times are those of a simulated network, to the bit", "[collective
   for_many([](int ranks, long floats, const SimulatedLink& link) {
     CHECK(seconds_by_ring(ranks, floats, link) ==
           with_numbers(ranks, floats, link, [](auto&&... arguments) { all_reduce_by_ring(arguments...); }));
+    CHECK(seconds_by_two_rings(ranks, floats, link) ==
+          with_numbers(ranks, floats, link, [](auto&&... arguments) { all_reduce_by_two_rings(arguments...); }));
     CHECK(seconds_by_doubling(ranks, floats, link) ==
           with_numbers(ranks, floats, link, [](auto&&... arguments) { all_reduce_by_doubling(arguments...); }));
     if (std::has_single_bit(static_cast<unsigned>(ranks)))
@@ -83,6 +85,30 @@ TEST_CASE("many ranks take what the formulas say", "[collective_time]") {
   CHECK(seconds_by_doubling(n, m, link) == 11 * (alpha + floats * beta));
   // One server takes from and gives to all, one after the other.
   CHECK(seconds_by_servers(n, 1, m, link) == 2 * (alpha + (n - 1) * floats * beta));
+}
+
+TEST_CASE("two rings move numbers in half the time, where ranks are wired", "[collective_time]") {
+  constexpr long m = 2L * 16 * 12 * 64;
+  constexpr SimulatedLink wires{.latency = 1.0 / 1024, .bytes_per_second = 1 << 20, .is_wire = true},
+      ports{.latency = wires.latency, .bytes_per_second = wires.bytes_per_second};
+  for (const int n : {3, 4, 12, 300}) {
+    CAPTURE(n);
+    const double waiting = 2 * (n - 1) * wires.latency, moving = seconds_by_ring(n, m, wires) - waiting;
+    CHECK(seconds_by_ring(n, m, wires) == seconds_by_ring(n, m, ports));
+    CHECK(seconds_by_two_rings(n, m, ports) == Approx(seconds_by_ring(n, m, ports)));
+    CHECK(seconds_by_two_rings(n, m, wires) == Approx(waiting + moving / 2).epsilon(n < 100 ? 1e-9 : 0.1));
+  }
+  CHECK(seconds_by_two_rings(2, m, wires) == seconds_by_ring(2, m, wires));  // which is the same wire
+}
+
+TEST_CASE("two rings are taken by wires, but for a power of two ranks, whose order of sums is a tree",
+          "[collective_time]") {
+  const LinkCost wires{1e-6, 1e-9, 1e-9, false, true}, ports{1e-6, 1e-9, 1e-9};
+  CHECK(AllReduceTimes(6, 1'000'000, wires).quickest() == AllReduceWay::two_rings);
+  CHECK(AllReduceTimes(6, 1'000'000, wires).least() < AllReduceTimes(6, 1'000'000, ports).least());
+  CHECK(AllReduceTimes(6, 1'000'000, ports).quickest() == AllReduceWay::ring);
+  CHECK(AllReduceTimes(6, 10, wires).quickest() == AllReduceWay::doubling);
+  CHECK(AllReduceTimes(8, 1'000'000, wires).quickest() == AllReduceWay::halving);
 }
 
 TEST_CASE("servers on all ranks take longer than a ring, as all ranks send to the first one at first",

@@ -46,6 +46,9 @@ TEST_CASE("parts cover all numbers, one after the other", "[collectives]") {
 TEST_CASE("all_reduce by a ring", "[collectives]") {
   check_all_reduce([](auto&&... arguments) { all_reduce_by_ring(arguments...); });
 }
+TEST_CASE("all_reduce by two rings", "[collectives]") {
+  check_all_reduce([](auto&&... arguments) { all_reduce_by_two_rings(arguments...); });
+}
 TEST_CASE("all_reduce by halving", "[collectives]") {
   check_all_reduce([](auto& transport, auto&&... arguments) {
     if (std::has_single_bit(static_cast<unsigned>(transport.size())))

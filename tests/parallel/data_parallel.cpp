@@ -173,8 +173,8 @@ std::vector<float> trained() {
   return result;
 }
 
-/// The bits of one device, with so many replicas, for five plans of buckets: one of all gradients, some, and one for each
-/// parameter.
+/// The bits of one device, with so many replicas, for five plans of buckets: one of all gradients, some, and one for
+/// each parameter.
 template <class Net, class Input, int replicas>
 void check_bits_of_buckets(const std::vector<float>& expected) {
   CAPTURE(replicas);

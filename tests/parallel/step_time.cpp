@@ -17,7 +17,7 @@ using namespace tenet;
 
 namespace {
 
-constexpr SimulatedLink link{.latency = 2e-5, .bytes_per_second = 1e9};
+SimulatedLink used_link{.latency = 2e-5, .bytes_per_second = 1e9};
 constexpr int skipped_steps = 4, steps_taken = skipped_steps + 4;
 
 /// When what a rank computes in a step is done, in virtual seconds since the step began: set by each test, read by all
@@ -118,7 +118,7 @@ void update(SimulatedTransport& transport) {
 /// computes for `between` seconds.
 template <class Trainer>
 double real_step(int ranks, double between) {
-  SimulatedNetwork network(ranks, {.link = link});
+  SimulatedNetwork network(ranks, {.link = used_link});
   std::vector<std::vector<double>> ends(static_cast<std::size_t>(ranks));
   network.run([&](SimulatedTransport& transport) {
     Ranks::own = &transport;
@@ -177,7 +177,7 @@ std::pair<double, double> compare(int ranks, double scale, double slow) {
   }
   computing.factor.back() = slow;
   const int workers = ranks * Inside::replicas;
-  StepTimeOptions options{.workers = workers, .batch_of_worker = 2, .link = link};
+  StepTimeOptions options{.workers = workers, .batch_of_worker = 2, .link = used_link};
   options.inside = {.latency = 0, .bytes_per_second = std::numeric_limits<double>::infinity()};
   options.machine.bytes_per_second = std::numeric_limits<double>::infinity();  // devices of a rank add up in no time
   options.seconds_of_steps = [&](int) { return seconds; };
@@ -202,6 +202,9 @@ void check_all(double precision = 1e-12) {
 TEST_CASE("the predicted step of a ring is that of a real training over a simulated network", "[step_time]") {
   check_all<Rank, Ring, BucketBytes<16384>>();
   check_all<Rank, Ring, BucketBytes<1 << 20>>();
+  used_link.is_wire = true;  // by two rings
+  check_all<Rank, Ring, BucketBytes<16384>>();
+  used_link.is_wire = false;
 }
 
 TEST_CASE("the predicted step of all-reduce is that of a real training over a simulated network", "[step_time]") {
@@ -222,7 +225,7 @@ TEST_CASE("the predicted step of ranks whose batch norm is synchronised is that 
 namespace {
 
 StepTimeOptions computing_for(int workers, double seconds) {
-  StepTimeOptions options{.workers = workers, .batch_of_worker = 2, .link = link, .seconds_of_step = seconds};
+  StepTimeOptions options{.workers = workers, .batch_of_worker = 2, .link = used_link, .seconds_of_step = seconds};
   options.machine.bytes_per_second = 1e30;
   return options;
 }

@@ -10,6 +10,13 @@ inline double seconds_by_ring(int ranks, long floats, const SimulatedLink& link)
   return detail::ring_ends(0, 2 * (ranks - 1), ranks, floats, link);
 }
 
+/// Seconds that `all_reduce_by_two_rings` takes; between more than 256 ranks without wires those of a ring.
+inline double seconds_by_two_rings(int ranks, long floats, const SimulatedLink& link) {
+  RankTimes times(ranks, link);
+  time_two_rings(times, floats);
+  return times.last();
+}
+
 /// Seconds that `all_reduce_by_halving` takes; ranks are a power of two.
 inline double seconds_by_halving(int ranks, long floats, const SimulatedLink& link) {
   RankTimes times(ranks, link);
@@ -40,10 +47,10 @@ inline double seconds_by_servers(int ranks, int servers, long floats, const Simu
       if (rank != server) call(rank, comes[rank], busy);
   };
   for (int server = 0; server < servers; ++server)
-    for_each_message(server, [&](int rank, double& comes, double busy) { comes = times.send(rank, busy); });
+    for_each_message(server, [&](int rank, double& comes, double busy) { comes = times.send(rank, server, busy); });
   for (int server = 0; server < servers; ++server) {
     for_each_message(server, [&](int rank, double comes, double busy) { times.receive(rank, server, comes, busy); });
-    for_each_message(server, [&](int, double& comes, double busy) { comes = times.send(server, busy); });
+    for_each_message(server, [&](int rank, double& comes, double busy) { comes = times.send(server, rank, busy); });
   }
   for (int server = 0; server < servers; ++server)
     for_each_message(server, [&](int rank, double comes, double busy) { times.receive(server, rank, comes, busy); });

@@ -12,16 +12,20 @@
 ///     reduce_scatter            (n - 1) α + (n - 1)/n m (β + γ)     rank r the sum of part r
 ///     all_gather                (n - 1) α + (n - 1)/n m β           all of them all parts
 ///     all_reduce by a ring      the sum of both                     all of them the sum
+///     all_reduce by two rings   2 (n - 1) α + (n - 1)/n m (β + γ)   all of them the sum; n > 2, by wires
 ///     all_reduce by halving     2 log2(n) α + (n - 1)/n m (2β + γ)  all of them the sum; n a power of two
 ///     all_reduce by doubling    log2(n) (α + m (β + γ))             all of them the sum; one round more for other n
 ///     all_reduce by sharing     2 α + (n - 1)/n m (2β + γ)          all of them the sum; in common memory
 ///     broadcast                 log2(n) (α + m β)                   all of them what the root had
 ///     barrier                   log2(n) α
 ///
-/// Ring, halving and sharing send least, and their time for large m does not grow with n; doubling waits least. All
-/// ranks get the same bits. The ring adds up each part in another order; the others add ranks 0 and 1, 2 and 3, …, and
-/// then these sums in pairs: a tree, the same for all numbers, and for a power of two ranks the same in all ways.
-/// (Patarasuk and Yuan, J. Parallel Distrib. Comput. 69, 2009; Thakur et al., Int. J. High Perform. Comput. 19, 2005.)
+/// Ring, halving and sharing send least, and their time for large m does not grow with n; doubling waits least. A ring
+/// uses what links one rank to the next in one direction. Two of them, with half of the numbers each, use both, if that
+/// is a wire of their own rather than a port that sends for all. A transport that receives by segments adds up one
+/// while the next ones come, so that β + γ becomes the larger of both. All ranks get the same bits. Rings add up each
+/// part in another order; the others add ranks 0 and 1, 2 and 3, …, and then these sums in pairs: a tree, the same for
+/// all numbers, and for a power of two ranks the same in all ways. (Patarasuk and Yuan, J. Parallel Distrib. Comput.
+/// 69, 2009; Thakur et al., Int. J. High Perform. Comput. 19, 2005.)
 namespace tenet {
 
 /// Some of a list of numbers.
@@ -95,35 +99,82 @@ inline void add_to_scaled(float* to, float scale, const float* from, long count)
 
 }  // namespace detail
 
+namespace detail {
+
+/// What one rank does for some numbers that go around a ring: towards higher ranks, or, where it goes down, lower ones.
+/// In the k-th round of a `reduce_scatter` or an `all_gather` it sends part rank - k of them to the next rank, and
+/// receives the part before that from the previous one, by whose numbers in the ring parts are counted.
+template <Transport T>
+class RingOfParts {
+ public:
+  RingOfParts(T& transport, float* data, long floats, const MessageLabel& label, bool goes_down = false)
+      : transport_(transport), data_(data), floats_(floats), label_(label) {
+    const int n = size_ = transport.size(), rank = transport.rank(), higher = (rank + 1) % n,
+              lower = (rank + n - 1) % n;
+    rank_ = goes_down ? n - 1 - rank : rank;
+    next_ = goes_down ? lower : higher;
+    previous_ = goes_down ? higher : lower;
+  }
+
+  void expect_sum(int round) { expect(transport_, previous_, part(round + 1).count, label_); }
+  void expect_copy(int round) {
+    const FloatRange taken = part(round + 1);
+    expect(transport_, previous_, taken.count, label_, data_ + taken.first);
+  }
+  void send(int round) {
+    const FloatRange sent = part(round);
+    transport_.send(next_, data_ + sent.first, sent.count, label_);
+  }
+  /// The part that has come and weight · the rank's own numbers.
+  void add(int round, float weight) {
+    const FloatRange taken = part(round + 1);
+    transport_.receive(previous_, taken.count, label_, [&](const float* numbers, long first, long count) {
+      scale_and_add(data_ + taken.first + first, weight, numbers, count);
+    });
+  }
+  void keep(int round) {
+    const FloatRange taken = part(round + 1);
+    transport_.receive_into(previous_, data_ + taken.first, taken.count, label_);
+  }
+  void weigh(int round, float weight) {
+    const FloatRange own = part(round);
+    scale_floats(data_ + own.first, weight, own.count);
+  }
+
+ private:
+  FloatRange part(int before) const { return part_of(floats_, (rank_ + 2 * size_ - before) % size_, size_); }
+
+  T& transport_;
+  float* data_;
+  long floats_;
+  MessageLabel label_;
+  int size_, rank_, next_, previous_;
+};
+
+}  // namespace detail
+
 /// Each rank ends with its part of sum over r of weight_r · data_r; the other parts of its data hold partial sums. Rank
 /// r's part is `part_of(floats, r, n)`. What others still read stays as it is until `finish`.
 template <Transport T>
 void reduce_scatter(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
-  const int n = transport.size(), rank = transport.rank(), next = (rank + 1) % n, previous = (rank + n - 1) % n;
+  detail::RingOfParts ring(transport, data, floats, label);
   // Part p starts at rank p + 1 and goes around the ring once, until its owner adds the last term.
-  const FloatRange start = part_of(floats, previous, n);
-  detail::scale_floats(data + start.first, weight, start.count);
-  for (int step = 1; step < n; ++step) {
-    const FloatRange sent = part_of(floats, (rank + 2 * n - step) % n, n),
-                     taken = part_of(floats, (rank + 2 * n - step - 1) % n, n);
-    detail::expect(transport, previous, taken.count, label);
-    transport.send(next, data + sent.first, sent.count, label);
-    transport.receive(previous, taken.count, label, [&](const float* part, long first, long count) {
-      detail::scale_and_add(data + taken.first + first, weight, part, count);
-    });
+  ring.weigh(1, weight);
+  for (int round = 1; round < transport.size(); ++round) {
+    ring.expect_sum(round);
+    ring.send(round);
+    ring.add(round, weight);
   }
 }
 
 /// Each rank has its part at the beginning, and all of them at the end.
 template <Transport T>
 void all_gather(T& transport, float* data, long floats, MessageLabel label) {
-  const int n = transport.size(), rank = transport.rank(), next = (rank + 1) % n, previous = (rank + n - 1) % n;
-  for (int step = 0; step + 1 < n; ++step) {
-    const FloatRange sent = part_of(floats, (rank + n - step) % n, n),
-                     taken = part_of(floats, (rank + n - step - 1) % n, n);
-    detail::expect(transport, previous, taken.count, label, data + taken.first);
-    transport.send(next, data + sent.first, sent.count, label);
-    transport.receive_into(previous, data + taken.first, taken.count, label);
+  detail::RingOfParts ring(transport, data, floats, label);
+  for (int round = 0; round + 1 < transport.size(); ++round) {
+    ring.expect_copy(round);
+    ring.send(round);
+    ring.keep(round);
   }
 }
 
@@ -132,6 +183,32 @@ template <Transport T>
 void all_reduce_by_ring(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
   reduce_scatter(transport, data, floats, label, weight);
   all_gather(transport, data, floats, label);
+  transport.finish();
+}
+
+/// By two rings, in opposite directions: see above.
+template <Transport T>
+void all_reduce_by_two_rings(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
+  const FloatRange first = part_of(floats, 0, 2), second = part_of(floats, 1, 2);
+  detail::RingOfParts up(transport, data, first.count, label),
+      down(transport, data + second.first, second.count, label, true);
+  const int n = transport.size();
+  up.weigh(1, weight);
+  down.weigh(1, weight);
+  for (int round = 1; round < n; ++round) {
+    up.expect_sum(round);
+    up.send(round);
+    down.send(round);
+    up.add(round, weight);
+    down.add(round, weight);
+  }
+  for (int round = 0; round + 1 < n; ++round) {
+    up.expect_copy(round);
+    up.send(round);
+    down.send(round);
+    up.keep(round);
+    down.keep(round);
+  }
   transport.finish();
 }
 
@@ -238,13 +315,14 @@ bool all_reduce_by_sharing(T& transport, float* data, long floats, MessageLabel 
   });
 }
 
-enum class AllReduceWay { ring, halving, doubling };
+enum class AllReduceWay { ring, two_rings, halving, doubling };
 
 /// What the ways of `all_reduce` are expected to take between n ranks.
 struct AllReduceTimes {
-  double by_parts = 0;     ///< seconds; by halving for a power of two ranks, else by a ring
+  double by_parts = 0;     ///< seconds; by halving for a power of two ranks, else by a ring, or two of them by wires
   double by_doubling = 0;  ///< seconds
   bool halves = false;     ///< a power of two ranks
+  bool two_rings = false;  ///< there is something to be gained by them
   double by_sharing = 0;   ///< seconds
   bool shares = false;     ///< that is possible, and the quickest of all
 
@@ -254,7 +332,10 @@ struct AllReduceTimes {
     halves = 1 << rounds == n;
     const double m = static_cast<double>(floats), share = (n - 1.0) / n;
     const double moved = share * m * (2 * link.seconds_per_float + link.seconds_per_sum);
-    by_parts = moved + 2 * (halves ? rounds : n - 1) * link.seconds;
+    two_rings = link.is_wire && n > 2;
+    by_parts = halves      ? moved + 2 * rounds * link.seconds
+               : two_rings ? share * m * (link.seconds_per_float + link.seconds_per_sum) + 2 * (n - 1) * link.seconds
+                           : moved + 2 * (n - 1) * link.seconds;
     by_sharing = moved + 2 * link.seconds;
     by_doubling = (halves ? rounds : rounds + 1) * (link.seconds + m * (link.seconds_per_float + link.seconds_per_sum));
     shares = link.shares && by_sharing < by_doubling;
@@ -263,7 +344,7 @@ struct AllReduceTimes {
   /// By messages.
   constexpr AllReduceWay quickest() const {
     if (by_doubling <= by_parts) return AllReduceWay::doubling;
-    return halves ? AllReduceWay::halving : AllReduceWay::ring;
+    return halves ? AllReduceWay::halving : two_rings ? AllReduceWay::two_rings : AllReduceWay::ring;
   }
 };
 
@@ -279,6 +360,8 @@ void all_reduce(T& transport, float* data, long floats, MessageLabel label, floa
       return all_reduce_by_doubling(transport, data, floats, label, weight);
     case AllReduceWay::halving:
       return all_reduce_by_halving(transport, data, floats, label, weight);
+    case AllReduceWay::two_rings:
+      return all_reduce_by_two_rings(transport, data, floats, label, weight);
     case AllReduceWay::ring:
       return all_reduce_by_ring(transport, data, floats, label, weight);
   }

@@ -29,15 +29,13 @@ class RankTimes {
   void compute(int rank, double seconds) { at(rank).clock += seconds; }
 
   /// Sends a message that keeps ports busy for so many seconds; returns when its beginning comes.
-  double send(int from, double busy) {
+  double send(int from, int to, double busy) {
     Rank& rank = at(from);
-    const double leaves = std::max(rank.clock, rank.sends_until);
-    rank.sends_until = leaves + busy;
-    return leaves + link_.latency;
+    return rank.ports.send(to, link_.is_wire, rank.clock, busy) + link_.latency;
   }
   /// Receives a message, and waits until it is there.
   void receive(int from, int to, double comes, double busy) {
-    const double there = at(to).receiving.occupy(comes, busy) + busy;
+    const double there = at(to).ports.receive(from, link_.is_wire, comes, busy);
     wait(to, there);
     at(from).taken = std::max(at(from).taken, there);
   }
@@ -51,15 +49,15 @@ class RankTimes {
   void forget_past() {
     double earliest = ranks_.empty() ? 0 : ranks_[0].clock;
     for (const Rank& rank : ranks_) earliest = std::min(earliest, rank.clock);
-    for (Rank& rank : ranks_) rank.receiving.forget(earliest);
+    for (Rank& rank : ranks_) rank.ports.forget(earliest);
   }
   /// The same for one of them, to which nothing comes before some time.
-  void forget_past(int rank, double time) { at(rank).receiving.forget(time); }
+  void forget_past(int rank, double time) { at(rank).ports.forget(time); }
 
  private:
   struct Rank {
-    double clock = 0, sends_until = 0, taken = 0;  // the last: when what it has sent was received
-    detail::SimulatedPort receiving{};
+    double clock = 0, taken = 0;  // the last: when what it has sent was received
+    detail::SimulatedPorts ports{};
   };
   Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   const Rank& at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
@@ -93,6 +91,38 @@ inline constexpr int most_in_exact_ring = 256;
 
 namespace detail {
 
+/// One of the rings of a collective: a message a rank and round, in which rank r of the ring sends its part r - round.
+class RingTimes {
+ public:
+  RingTimes(RankTimes& times, long floats, bool goes_down = false) : times_(times), goes_down_(goes_down) {
+    const int n = times.size();
+    comes_.resize(static_cast<std::size_t>(n));
+    for (int part = 0; part < n; ++part) busy_.push_back(times.link().busy(part_of(floats, part, n).count));
+  }
+  void send(int round) {
+    for (int place = 0; place < size(); ++place)
+      comes(place) = times_.send(rank_at(place), rank_at((place + 1) % size()), sent(place, round));
+  }
+  void receive(int round) {
+    for (int place = 0; place < size(); ++place) {
+      const int previous = (place + size() - 1) % size();
+      times_.receive(rank_at(previous), rank_at(place), comes(previous), sent(previous, round));
+    }
+  }
+
+ private:
+  int size() const { return times_.size(); }
+  int rank_at(int place) const { return goes_down_ ? size() - 1 - place : place; }
+  double& comes(int place) { return comes_[static_cast<std::size_t>(place)]; }
+  double sent(int place, int round) const {
+    return busy_[static_cast<std::size_t>((place + 2 * size() - round) % size())];
+  }
+
+  RankTimes& times_;
+  bool goes_down_;
+  std::vector<double> busy_, comes_;
+};
+
 /// The rounds of `reduce_scatter`, of `all_gather`, or one after the other.
 inline void time_rounds(RankTimes& times, long floats, bool scatters, bool gathers) {
   const int n = times.size();
@@ -102,19 +132,13 @@ inline void time_rounds(RankTimes& times, long floats, bool scatters, bool gathe
     for (int rank = 0; rank < n; ++rank) times.wait(rank, end);
     return;
   }
-  std::vector<double> busy(static_cast<std::size_t>(n)), comes(static_cast<std::size_t>(n));
-  for (int part = 0; part < n; ++part)
-    busy[static_cast<std::size_t>(part)] = times.link().busy(part_of(floats, part, n).count);
-  const auto round = [&](int step) {  // rank r sends part r - step
-    const auto sent = [&](int rank) { return busy[static_cast<std::size_t>((rank + 2 * n - step) % n)]; };
-    for (int rank = 0; rank < n; ++rank) comes[static_cast<std::size_t>(rank)] = times.send(rank, sent(rank));
-    for (int rank = 0; rank < n; ++rank) {
-      const int previous = (rank + n - 1) % n;
-      times.receive(previous, rank, comes[static_cast<std::size_t>(previous)], sent(previous));
-    }
+  RingTimes ring(times, floats);
+  const auto round = [&](int number) {
+    ring.send(number);
+    ring.receive(number);
   };
-  for (int step = 1; scatters && step < n; ++step) round(step);
-  for (int step = 0; gathers && step + 1 < n; ++step) round(step);
+  for (int number = 1; scatters && number < n; ++number) round(number);
+  for (int number = 0; gathers && number + 1 < n; ++number) round(number);
 }
 
 }  // namespace detail
@@ -126,6 +150,26 @@ inline void time_all_gather(RankTimes& times, long floats) { detail::time_rounds
 /// What `all_reduce_by_ring` does to the clocks.
 inline void time_ring(RankTimes& times, long floats) {
   detail::time_rounds(times, floats, true, true);
+  times.finish();
+}
+
+/// What `all_reduce_by_two_rings` does to the clocks. Each ring uses one direction of the wires, so that of many ranks
+/// it takes as long as a ring of the longer half.
+inline void time_two_rings(RankTimes& times, long floats) {
+  const int n = times.size();
+  const long upper = part_of(floats, 0, 2).count, lower = part_of(floats, 1, 2).count;
+  if (n > most_in_exact_ring && times.link().is_wire) return time_ring(times, std::max(upper, lower));
+  if (n > most_in_exact_ring) return time_ring(times, floats);  // through one port one half comes behind the other
+  times.forget_past();
+  detail::RingTimes up(times, upper), down(times, lower, true);
+  const auto round = [&](int number) {
+    up.send(number);
+    down.send(number);
+    up.receive(number);
+    down.receive(number);
+  };
+  for (int number = 1; number < n; ++number) round(number);
+  for (int number = 0; number + 1 < n; ++number) round(number);
   times.finish();
 }
 
@@ -150,7 +194,8 @@ inline void time_halving(RankTimes& times, long floats) {
   const auto exchange = [&](int round, bool gives) {
     const std::vector<double>& seconds = kept[static_cast<std::size_t>(round)];
     const auto sent = [&](int rank) { return seconds[static_cast<std::size_t>(gives ? rank ^ 1 << round : rank)]; };
-    for (int rank = 0; rank < ranks; ++rank) comes[static_cast<std::size_t>(rank)] = times.send(rank, sent(rank));
+    for (int rank = 0; rank < ranks; ++rank)
+      comes[static_cast<std::size_t>(rank)] = times.send(rank, rank ^ 1 << round, sent(rank));
     for (int rank = 0; rank < ranks; ++rank) {
       const int peer = rank ^ 1 << round;
       times.receive(peer, rank, comes[static_cast<std::size_t>(peer)], sent(peer));
@@ -168,15 +213,16 @@ inline void time_doubling(RankTimes& times, long floats) {
   const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
   const double busy = times.link().busy(floats);
   std::vector<double> comes(static_cast<std::size_t>(ranks));
-  for (int rank = power; rank < ranks; ++rank) times.receive(rank, rank - power, times.send(rank, busy), busy);
+  for (int rank = power; rank < ranks; ++rank)
+    times.receive(rank, rank - power, times.send(rank, rank - power, busy), busy);
   for (int bit = 1; bit < power; bit *= 2) {
-    for (int rank = 0; rank < power; ++rank) comes[static_cast<std::size_t>(rank)] = times.send(rank, busy);
+    for (int rank = 0; rank < power; ++rank) comes[static_cast<std::size_t>(rank)] = times.send(rank, rank ^ bit, busy);
     for (int rank = 0; rank < power; ++rank)
       times.receive(rank ^ bit, rank, comes[static_cast<std::size_t>(rank ^ bit)], busy);
     for (int rank = 0; rank < power; ++rank) times.finish(rank);
   }
   for (int rank = power; rank < ranks; ++rank) {
-    times.receive(rank - power, rank, times.send(rank - power, busy), busy);
+    times.receive(rank - power, rank, times.send(rank - power, rank, busy), busy);
     times.finish(rank - power);
   }
 }
@@ -188,6 +234,8 @@ inline void time_all_reduce(RankTimes& times, long floats) {
       return time_doubling(times, floats);
     case AllReduceWay::halving:
       return time_halving(times, floats);
+    case AllReduceWay::two_rings:
+      return time_two_rings(times, floats);
     case AllReduceWay::ring:
       return time_ring(times, floats);
   }
@@ -204,7 +252,7 @@ inline void time_broadcast(RankTimes& times, long floats) {
     while (bit < n && (rank & bit) == 0) bit *= 2;
     if (rank != 0) times.receive(rank - bit, rank, comes[static_cast<std::size_t>(rank)], busy);
     for (bit /= 2; bit > 0; bit /= 2)
-      if (rank + bit < n) comes[static_cast<std::size_t>(rank + bit)] = times.send(rank, busy);
+      if (rank + bit < n) comes[static_cast<std::size_t>(rank + bit)] = times.send(rank, rank + bit, busy);
   }
   times.finish();
 }

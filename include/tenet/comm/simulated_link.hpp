@@ -14,11 +14,12 @@ namespace tenet {
 struct SimulatedLink {
   double latency = 1e-5;  ///< seconds
   double bytes_per_second = 1.25e9;
+  bool is_wire = false;  ///< of these two ranks alone, as between GPUs; else a rank has one port for all that it sends
 
   /// For how long a message keeps the port that sends it, and the one that receives it.
   constexpr double busy(long floats) const { return static_cast<double>(floats) * sizeof(float) / bytes_per_second; }
   /// To choose between algorithms. Sums take no time here.
-  constexpr LinkCost cost() const { return {latency, sizeof(float) / bytes_per_second, 0}; }
+  constexpr LinkCost cost() const { return {latency, sizeof(float) / bytes_per_second, 0, false, is_wire}; }
 };
 
 /// What a fault is decided by: the `number`-th message (from 0) that rank `from` sends to rank `to`.
@@ -72,6 +73,36 @@ class SimulatedPort {
   }
 
   std::vector<Interval> busy_;  // in their order
+};
+
+/// Those of a rank: one that sends and one that receives, and for each wire two of its own.
+class SimulatedPorts {
+ public:
+  /// When a message leaves that the rank sends at `time`.
+  double send(int to, bool by_wire, double time, double seconds) {
+    double& until = at(to, by_wire).sends_until;
+    const double leaves = std::max(time, until);
+    until = leaves + seconds;
+    return leaves;
+  }
+  /// When one is there as a whole whose beginning comes at `time`.
+  double receive(int from, bool by_wire, double time, double seconds) {
+    return at(from, by_wire).receives.occupy(time, seconds) + seconds;
+  }
+  void forget(double time) {
+    shared_.receives.forget(time);
+    for (auto& [peer, ports] : wires_) ports.receives.forget(time);
+  }
+
+ private:
+  struct Ports {
+    double sends_until = 0;
+    SimulatedPort receives{};
+  };
+  Ports& at(int peer, bool by_wire) { return by_wire ? wires_[peer] : shared_; }
+
+  Ports shared_;
+  std::map<int, Ports> wires_;
 };
 
 }  // namespace detail

@@ -23,11 +23,11 @@ class SimulatedTransport;
 ///     });
 ///
 /// The model. Each rank has a clock, which `compute` and waits move, and nothing else: what the program itself does
-/// takes no time. A rank has a port that sends and one that receives; a message of n bytes keeps each of them busy for
-/// n / bandwidth, the second one a latency after the first. A message leaves when the sender's clock and port allow, in
-/// the order in which they are sent. The receiver's port takes it when it has come and the port is free. For those who
-/// wait, the clock becomes the time at which it is there as a whole: for the receiver, and for a sender in `finish`. A
-/// rank's messages to itself take no time.
+/// takes no time. A rank has a port that sends and one that receives, or, for each link that is a wire, two of its own;
+/// a message of n bytes keeps each of them busy for n / bandwidth, the second one a latency after the first. A message
+/// leaves when the sender's clock and port allow, in the order in which they are sent. The receiver's port takes it
+/// when it has come and the port is free. For those who wait, the clock becomes the time at which it is there as a
+/// whole: for the receiver, and for a sender in `finish`. A rank's messages to itself take no time.
 ///
 /// Times do not depend on how threads are scheduled, as no rank sees anything but the messages it asks for. What this
 /// leaves out: messages that come to one port at the same time are served in the order in which the rank asks for them;
@@ -54,6 +54,7 @@ class SimulatedNetwork {
                std::to_string(link.latency) + " s and " + std::to_string(link.bytes_per_second) + " bytes/s");
         slowest_.latency = std::max(slowest_.latency, link.latency);
         slowest_.bytes_per_second = std::min(slowest_.bytes_per_second, link.bytes_per_second);
+        slowest_.is_wire = slowest_.is_wire && link.is_wire;
       }
     ranks_.resize(index(size));
   }
@@ -101,7 +102,8 @@ class SimulatedNetwork {
     std::vector<float> data;
     MessageLabel label;
     double comes = 0, busy = 0;  // its beginning, at the receiver's port, and for how long
-    std::string lost{};          // why it never comes
+    bool by_wire = false;
+    std::string lost{};  // why it never comes
   };
   /// From one rank to another.
   struct Way {
@@ -115,8 +117,8 @@ class SimulatedNetwork {
   enum class Wait { none, receive, finish };
   struct Rank {
     State state = State::runs;
-    double clock = 0, sends_until = 0;
-    detail::SimulatedPort receiving{};
+    double clock = 0;
+    detail::SimulatedPorts ports{};
     std::map<int, Way> ways{};  // to others
     Wait waits = Wait::none;
     int peer = 0;
@@ -230,13 +232,13 @@ class SimulatedTransport {
     Network::Way& way = way_to(to);
     message.comes = own().clock;
     if (to != rank_) {
-      const double leaves = std::max(own().clock, own().sends_until);
       message.busy = link.busy(floats);
-      own().sends_until = leaves + message.busy;
+      message.by_wire = link.is_wire;
+      const double leaves = own().ports.send(to, link.is_wire, own().clock, message.busy);
       const auto& delay = network_->options_.delay;
       message.comes = leaves + link.latency + (delay ? delay({rank_, to, way.sent, floats, label}) : 0);
       if (message.comes == SimulatedNetworkOptions::never) message.lost = "that it was lost";
-      if (own().sends_until > network_->death(rank_)) message.lost = network_->death_text(rank_);
+      if (leaves + message.busy > network_->death(rank_)) message.lost = network_->death_text(rank_);
     }
     ++way.sent;
     way.last_label = label;
@@ -309,7 +311,7 @@ class SimulatedTransport {
     if (found != floats || !(message.label == label))
       detail::fail_message(rank_, from, label, floats, message.label, found);
     double there = message.comes;
-    if (from != rank_) there = own().receiving.occupy(message.comes, message.busy) + message.busy;
+    if (from != rank_) there = own().ports.receive(from, message.by_wire, message.comes, message.busy);
     wait_until(there, receiving, from, label);
     std::vector<float> data = std::move(message.data);
     way.messages.pop_front();

@@ -32,7 +32,8 @@ struct LinkCost {
   double seconds = 1e-6;
   double seconds_per_float = 1e-9;
   double seconds_per_sum = 1e-9;
-  bool shares = false;  ///< whether the ranks have memory in common
+  bool shares = false;   ///< whether the ranks have memory in common
+  bool is_wire = false;  ///< whether each two of them have a link of their own; else a rank sends to one at a time
 };
 
 /// One rank's end of the connections among all.

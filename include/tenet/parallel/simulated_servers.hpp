@@ -155,7 +155,8 @@ class ServerSteps {
   }
   /// A message from a rank to another, with so many floats.
   void send(What what, int from, int to, int part, long floats, long clock = 0) {
-    add(from == to ? times_.clock(from) : times_.send(from, training_.link.busy(floats)), what, from, to, part, clock);
+    add(from == to ? times_.clock(from) : times_.send(from, to, training_.link.busy(floats)), what, from, to, part,
+        clock);
   }
   static long floats_of(What what, const Part& part) {
     return what == What::push || what == What::pulled ? header + part.floats : header;

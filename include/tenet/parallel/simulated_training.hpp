@@ -267,10 +267,12 @@ class CollectiveSteps {
 
   void reduce(long floats) {
     timed([&] {
-      if (training_.by_ring && has_lines_for(training_.ranks, floats))
-        time_ring(times_, floats);
-      else
+      if (!training_.by_ring || !has_lines_for(training_.ranks, floats))
         time_all_reduce(times_, floats);
+      else if (AllReduceTimes(training_.ranks, floats, times_.link().cost()).two_rings)
+        time_two_rings(times_, floats);
+      else
+        time_ring(times_, floats);
     });
   }
 

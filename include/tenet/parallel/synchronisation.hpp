@@ -45,18 +45,20 @@ struct AllReduce {
   }
 };
 
-/// The same, by a ring: time and traffic of a rank do not grow with the number of ranks. But for numbers that are too
-/// few to be cut into parts, results say, for which a ring waits 2(n - 1) times.
+/// The same, by a ring: time and traffic of a rank do not grow with the number of ranks. By two, in opposite
+/// directions, where each two ranks have a wire. But for numbers that are too few to be cut into parts, results say,
+/// for which a ring waits 2(n - 1) times.
 struct Ring {
   static constexpr const char* name = "ring";
   using Place = Sharded;  ///< of the update, between replicas that share the parameters
   static constexpr bool sends_buckets = true;
   template <class T>
   static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
-    if (has_lines_for(transport.size(), floats))
-      all_reduce_by_ring(transport, data, floats, label, weight);
-    else
-      all_reduce(transport, data, floats, label, weight);
+    if (!has_lines_for(transport.size(), floats)) return all_reduce(transport, data, floats, label, weight);
+    if constexpr (Transport<T>)
+      if (AllReduceTimes(transport.size(), floats, transport.link()).two_rings)
+        return all_reduce_by_two_rings(transport, data, floats, label, weight);
+    all_reduce_by_ring(transport, data, floats, label, weight);
   }
 };
 
