@@ -8,19 +8,11 @@
 #include <tenet/core/buffer.hpp>
 #include <tenet/exec/device_queue.hpp>
 #include <tenet/train/pending_step.hpp>
+#include <tenet/train/queued_steps.hpp>
 #include <utility>
 #include <vector>
 
 namespace tenet {
-
-/// Steps that a trainer has queued, for whoever has to wait for them and does not know what they are: a program that
-/// queues none compiles no queue.
-class QueuedSteps {
- public:
-  virtual ~QueuedSteps() = default;
-  /// Waits until all have ended. Throws what the first that failed has thrown; the next call does not.
-  virtual void synchronize() = 0;
-};
 
 /// Training steps in their order, on a thread of their own. Each has a copy of its batch, and of the settings at the
 /// time of its submission: the caller may use its memory at once. When a step fails, those behind it are skipped until
@@ -32,7 +24,8 @@ class QueuedSteps {
 template <class Settings, class Run>
 class StepQueue final : public QueuedSteps {
  public:
-  StepQueue(QueueLimits limits, Run run) : limits_(limits), run_(run), queue_(limits) {}
+  StepQueue(const DeviceRange& devices, QueueLimits limits, Run run)
+      : QueuedSteps(devices), limits_(limits), run_(run), queue_(limits) {}
 
   /// Waits while the queue is full.
   PendingStep submit(const Settings& settings, std::span<const std::byte> inputs, std::span<const std::byte> targets,

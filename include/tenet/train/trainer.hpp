@@ -378,7 +378,9 @@ struct TrainerOf {
     using Queue = StepQueue<Optimizer, QueuedStep>;
     if (state_->queued == nullptr) {
       prepared<Training>(*state_, &State::training);  // by this thread: ranks meet while it is made
-      state_->queued = std::make_unique<Queue>(state_->queue_limits, QueuedStep{&*state_});
+      constexpr int devices = Chosen::Strategy::replicas * Training::order.devices;
+      state_->queued = std::make_unique<Queue>(DeviceRange{Kernels::name, Device::index, devices}, state_->queue_limits,
+                                               QueuedStep{&*state_});
     }
     return static_cast<Queue&>(*state_->queued);
   }
