@@ -36,7 +36,7 @@ TEST_CASE("a device is waited for where its steps run, and no other", "[queued_s
   CHECK(std::array{first.waits, both.waits, second.waits, plain.waits} == std::array{1, 2, 1, 1});
 }
 
-TEST_CASE("steps of all trainers are waited for where some have failed; the first one's error is thrown",
+TEST_CASE("steps of all trainers are waited for where some have failed, and the first one's error is thrown",
           "[queued_steps]") {
   Steps good({"cpu", 0, 1}), bad({"cpu", 0, 1}, "step 3: bad"), worse({"cpu", 0, 1}, "step 1: worse"),
       last({"cpu", 0, 1});
