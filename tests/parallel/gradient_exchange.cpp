@@ -49,11 +49,12 @@ struct SummingExecution {
 };
 struct RecordingTransport {
   Events* events;
+  int ranks = 1;
   int rank() const { return 0; }
-  int size() const { return 1; }
+  int size() const { return ranks; }
   LinkCost link() const { return {}; }
   std::chrono::nanoseconds limit() const { return {}; }
-  void send(int, const float*, long, MessageLabel) {}
+  void send(int, const float*, long, MessageLabel label) { events->add("sent " + std::to_string(label.number)); }
   void receive(int, long, MessageLabel, auto) {}
   void receive_into(int, float*, long, MessageLabel) {}
   bool arrived(int) { return false; }
@@ -120,6 +121,29 @@ TEST_CASE("buckets leave while the backward pass goes on", "[gradient_exchange]"
   CHECK(events.list.size() == static_cast<std::size_t>(LeNetStep::lowered.first_update + exchange.plan.count));
   for (std::size_t i = 0; i < events.list.size(); ++i)
     CHECK((events.list[i][0] == 'b') == (events.threads[i] != std::this_thread::get_id()));
+}
+
+TEST_CASE("parts of parameters are made and sent in the order in which the next forward pass needs them",
+          "[gradient_exchange]") {
+  Events events;
+  GradientExchange<LeNetStep, Recorded, 20000, RecordingTransport> exchange({&events, 2});
+  std::vector<float> parameters(static_cast<std::size_t>(LeNetStep::slots.parameter_floats));
+  exchange.begin(1);
+  exchange.begin_gather(parameters.data(), "parameters", [&](int b) { events.add("made " + std::to_string(b)); });
+  exchange.complete();
+  CHECK(events.list.back() == "finish");
+  for (const std::string what : {"made ", "sent "}) {
+    std::vector<int> order;
+    for (const std::string& event : events.list)
+      if (event.find(what) == 0) order.push_back(std::stoi(event.substr(what.size())));
+    CAPTURE(what, order);
+    REQUIRE(order.size() == static_cast<std::size_t>(exchange.plan.count));
+    CHECK(order.front() == exchange.plan.count - 1);  // the first layer's gradients are the last ones
+    CHECK(std::is_sorted(order.begin(), order.end(), [&](int a, int b) {
+      return exchange.plan.buckets[static_cast<std::size_t>(a)].needed <
+             exchange.plan.buckets[static_cast<std::size_t>(b)].needed;
+    }));
+  }
 }
 
 TEST_CASE("a single bucket is sent by the thread that has nothing else to do", "[gradient_exchange]") {

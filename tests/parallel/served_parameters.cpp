@@ -100,3 +100,70 @@ TEST_CASE("where nobody waits each gradient counts by itself, and all have the s
       differing += of_rank[3 * floats + i] != static_cast<float>(i) - 0.75f * (8 + 4 * static_cast<float>(i));
   CHECK(differing == 0);
 }
+
+namespace {
+
+struct Deep : Sequential<Linear<4, 3>, ReLU, Linear<3, 4>, ReLU, Linear<4, 3>, ReLU, Linear<3, 2>> {};
+
+/// Notes for which keys rank 0 asks, in order; no server answers as long as all are stuck.
+class AskingTransport : public ThreadTransport {
+ public:
+  inline static std::vector<int> asked;
+  inline static std::atomic<bool> is_stuck{false};
+
+  explicit AskingTransport(const ThreadTransport& transport) : ThreadTransport(transport) {}
+  void send(int to, const float* data, long floats, MessageLabel label) {
+    using Kind = detail::StoreHeader::Kind;
+    detail::StoreHeader header{.kind = Kind::leave};
+    if (!numbers_follow_) std::memcpy(static_cast<void*>(&header), data, sizeof header);
+    numbers_follow_ = header.kind == Kind::pulled || header.kind == Kind::push || header.kind == Kind::assign;
+    if (header.kind == Kind::pull && rank() == 0) asked.push_back(static_cast<int>(header.key));
+    while (header.kind == Kind::pulled && is_stuck) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ThreadTransport::send(to, data, floats, label);
+  }
+
+ private:
+  bool numbers_follow_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("parameters that a run needs first are asked for first", "[parallel][served_parameters]") {
+  using Step = typename Trainer<Deep, CrossEntropy, PlainSgd, Features<4>, Reference>::Training;
+  using Served = ServedParameters<Step, ParameterServer<OnRank<1>, Asynchronous>, 1, AskingTransport>;
+  constexpr auto buckets = static_cast<std::size_t>(Served::plan.count);
+  STATIC_REQUIRE(buckets >= 8);
+  const auto need = [](int key) { return Served::plan.buckets[static_cast<std::size_t>(key)].needed; };
+  const auto by_need = [&](std::size_t first) {
+    const std::vector<int>& asked = AskingTransport::asked;
+    return asked.size() == buckets && need(asked.front()) != need(asked.back()) &&
+           std::is_sorted(asked.begin() + static_cast<long>(first), asked.end(),
+                          [&](int a, int b) { return need(a) < need(b); });
+  };
+  AskingTransport::asked.clear();
+  std::atomic<bool> is_stuck_allowed{false}, all_at_once{false}, by_priority{false};
+  ranks::run_well(2, [&](ThreadTransport& transport) {
+    const auto executor = make_executor<Reference>();
+    std::vector<float> parameters(static_cast<std::size_t>(Step::slots.parameter_floats)), gradients(parameters);
+    Served served(*executor, AskingTransport(transport));
+    served.use(parameters.data(), gradients.data());
+    served.begin();
+    served.complete();
+    if (transport.rank() == 1) {
+      is_stuck_allowed = true;
+    } else {
+      all_at_once = by_need(0);
+      AskingTransport::asked.clear();
+      wait_until([&] { return is_stuck_allowed.load(); }, std::chrono::minutes(1));
+      // As gradients leave: in the order of the backward pass. Two are on their way before others can overtake them.
+      AskingTransport::is_stuck = true;
+      for (int b = 0; b < Served::plan.count; ++b) served.pull(b);
+      AskingTransport::is_stuck = false;
+      served.complete();
+      by_priority = by_need(2);
+    }
+    served.synchronize();
+  });
+  CHECK(all_at_once);
+  CHECK(by_priority);
+}
