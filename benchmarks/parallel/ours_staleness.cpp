@@ -50,7 +50,7 @@ Found run(int ranks, int steps, std::chrono::microseconds work) {
       for (float& x : inputs) x = numbers.uniform(-1, 1);
       for (std::int32_t& target : targets) target = static_cast<std::int32_t>(numbers.below(10));
       trainer.step(inputs.data(), targets.data(), batch);  // the parameters have come
-      start.arrive_and_wait(rank, "start");
+      start.arrive_and_wait(rank, {"start", -1, -1});
       const auto begin = std::chrono::steady_clock::now();
       for (int step = 1; step <= steps; ++step) {
         const bool slow = static_cast<int>(turns.below(static_cast<std::uint32_t>(ranks))) == rank;

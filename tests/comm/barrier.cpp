@@ -28,9 +28,9 @@ TEST_CASE("what all wrote before they met, all see behind it", "[barrier]") {
     with_threads(parties, [&](int party) {
       for (long step = 1; step <= 300; ++step) {
         values[static_cast<std::size_t>(party)] = step;
-        barrier.arrive_and_wait(party, "first");
+        barrier.arrive_and_wait(party, {"first", -1, step});
         for (const long value : values) wrong += value != step;
-        barrier.arrive_and_wait(party, "second");
+        barrier.arrive_and_wait(party, {"second", -1, step});
       }
     });
     CHECK(wrong == 0);
@@ -38,16 +38,19 @@ TEST_CASE("what all wrote before they met, all see behind it", "[barrier]") {
 }
 
 TEST_CASE("who waits too long says who is missing, and the others' waiting ends, too", "[barrier]") {
-  Barrier barrier(3, 50ms);
+  Barrier barrier(3, 50ms, "replica");
   std::vector<std::string> messages(3);
   with_threads(3, [&](int party) {
     if (party != 1)
-      messages[static_cast<std::size_t>(party)] = message_of([&] { barrier.arrive_and_wait(party, "gradients"); });
+      messages[static_cast<std::size_t>(party)] = message_of([&] {
+        barrier.arrive_and_wait(party, {"gradients", -1, 12});
+      });
   });
-  const std::string expected =
-      "gradients: waiting for the others at meeting 1; expected all 3, found that 1 has not come";
-  const auto names = [&](std::size_t i) { return messages[i].find(expected) == 0; };
-  const auto ended = [&](std::size_t i) { return messages[i] == "gradients: another thread has failed"; };
+  const auto own = [](std::size_t i) { return "replica " + std::to_string(i) + ", gradients of step 12: "; };
+  const auto names = [&](std::size_t i) {
+    return messages[i] == own(i) + "waits for replica 1; expected within 0.05 s, found nothing";
+  };
+  const auto ended = [&](std::size_t i) { return messages[i] == own(i) + "another replica has failed"; };
   CAPTURE(messages);
   CHECK((names(0) || names(2)));
   CHECK((names(0) || ended(0)));
@@ -64,14 +67,14 @@ TEST_CASE("a thread that fails ends the others' waiting", "[barrier]") {
         return barrier.abandon();
       }
       try {
-        barrier.arrive_and_wait(party, "here");
+        barrier.arrive_and_wait(party, {"here", -1, 1});
       } catch (const PeerFailed&) {
         ++abandoned;
       }
     });
     CHECK(abandoned == 1);
     barrier.reset();
-    with_threads(2, [&](int party) { barrier.arrive_and_wait(party, "again"); });
+    with_threads(2, [&](int party) { barrier.arrive_and_wait(party, {"again", -1, 1}); });
     barrier.reset();
   }
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "../support/variable.hpp"
 #include "../temporary_folder.hpp"
 
 using namespace tenet;
@@ -25,23 +26,6 @@ std::string images_file(int count, int side = 28) {
 std::string labels_file(const std::string& labels) {
   return (std::string{"\0\0\x08\x01\0\0\0", 7} += static_cast<char>(labels.size())) + labels;
 }
-
-// Sets an environment variable until its end.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name)) (had_ = true), before_ = before;
-    setenv(name, value.c_str(), 1);
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-  ~Variable() { had_ ? setenv(name_, before_.c_str(), 1) : unsetenv(name_); }
-
- private:
-  const char* name_;
-  bool had_ = false;
-  std::string before_;
-};
 
 }  // namespace
 

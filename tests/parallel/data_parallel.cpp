@@ -4,8 +4,11 @@
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/tenet.hpp>
 
+#include "../support/late_step.hpp"
+#include "../support/message.hpp"
 #include "../support/network.hpp"
 #include "../support/networks.hpp"
+#include "../support/variable.hpp"
 
 using namespace tenet;
 
@@ -208,4 +211,35 @@ TEST_CASE("Reproducible: the same bits for any number of replicas, threads, buck
     CHECK(trained<Net, Tokens<12>, Cpu<0, 1>, DataParallel<4>, AllReduce, BucketBytes<4096>>() == expected);
     CHECK(trained<Net, Tokens<12>, Cpu<0, 1>, DataParallel<2>, AllReduce, BucketBytes<16384>>() == expected);
   }
+}
+
+namespace {
+
+/// What a step throws in which another replica than the caller's is late, and that training goes on behind it.
+template <class... Policies>
+std::string message_of_late_step() {
+  const Variable limit("TENET_TIMEOUT", "0.4");
+  using Replicated =
+      Trainer<late_step::Net, CrossEntropy, PlainSgd, Features<16>, Reference, DataParallel<2>, Policies...>;
+  const network::Samples<Replicated> samples(4);
+  Replicated trainer{{.learning_rate = 0.1f}, 0};
+  late_step::is_in_time = true;
+  const auto step = [&] { trainer.step(samples.inputs.data(), samples.targets.data(), 4); };
+  step();
+  late_step::milliseconds = 700;
+  const std::string message = message_of(step);
+  late_step::milliseconds = 0;
+  if (sizeof...(Policies) == 0) step();
+  late_step::is_in_time = false;
+  return message;
+}
+
+}  // namespace
+
+TEST_CASE("a replica that is late is named, with the step, when the time that the environment says has passed",
+          "[data_parallel]") {
+  CHECK(message_of_late_step() ==
+        "replica 0, gradients of all replicas of step 2: waits for replica 1; expected within 0.4 s, found nothing");
+  CHECK(message_of_late_step<Ring>() ==
+        "rank 0, bucket 0 of step 2: waits for a message from rank 1; expected within 0.4 s, found nothing");
 }

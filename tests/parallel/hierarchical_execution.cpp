@@ -2,7 +2,9 @@
 
 #include <tenet/tenet.hpp>
 
+#include "../support/late_step.hpp"
 #include "../support/training_ranks.hpp"
+#include "../support/variable.hpp"
 
 using namespace tenet;
 using networks::WholeRows;
@@ -87,4 +89,44 @@ TEST_CASE("a rank that is gone is named by one with replicas", "[hierarchical_ex
       std::chrono::milliseconds(500));
   CAPTURE(messages[0]);
   CHECK(messages[0].find("number of samples of step 3: waits for a message from rank 1") != std::string::npos);
+}
+
+namespace {
+
+/// What two ranks throw in whose second step the replicas that are not the ranks' own threads do what `begin` says.
+template <class Begin>
+std::vector<std::string> messages_with_replicas_that(Begin begin, const char* seconds) {
+  using Rank = Trainer<late_step::Net, CrossEntropy, PlainSgd, Features<16>, Reference,
+                       Distributed<ThreadWorld, DataParallel<2>>, BucketBytes<256>>;
+  const Variable limit("TENET_TIMEOUT", seconds);
+  const network::Samples<Rank> samples(4);
+  const auto messages = ranks::run(2, [&](ThreadTransport& transport) {
+    const ThreadWorld::Joined joined(transport);
+    Rank trainer{{.learning_rate = 0.1f}, 0};
+    late_step::is_in_time = true;
+    for (int step = 0; step < 2; ++step) {
+      if (step == 1) begin();
+      trainer.step(samples.inputs.data(), samples.targets.data(), 4);
+    }
+  });
+  late_step::milliseconds = 0;
+  late_step::fails = false;
+  return messages;
+}
+
+}  // namespace
+
+TEST_CASE("a replica that is late is named, with its rank, the bucket and the step", "[hierarchical_execution]") {
+  const auto messages = messages_with_replicas_that([] { late_step::milliseconds = 700; }, "0.4");
+  for (const std::string rank : {"0", "1"})
+    CHECK(messages[rank == "1"] ==
+          "rank " + rank + ", bucket 0 of step 2: waits for its replica 1; expected within 0.4 s, found nothing");
+}
+
+TEST_CASE("what a replica throws ends the others' waiting for its buckets, and is what a step throws",
+          "[hierarchical_execution]") {
+  const auto begin = std::chrono::steady_clock::now();
+  for (const std::string& message : messages_with_replicas_that([] { late_step::fails = true; }, "60"))
+    CHECK(message == "late: an operation; expected nothing, found that it fails");
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(30));
 }

@@ -2,9 +2,12 @@
 
 #include <tenet/tenet.hpp>
 
+#include "../support/late_step.hpp"
 #include "../support/lending_device.hpp"
+#include "../support/message.hpp"
 #include "../support/network.hpp"
 #include "../support/networks.hpp"
+#include "../support/variable.hpp"
 
 using namespace tenet;
 
@@ -219,4 +222,24 @@ TEST_CASE("towers run at the same time", "[inter_op]") {
     Meeting<0>::here = Meeting<1>::here = false;
     CHECK(model(inputs.data(), 4).size() == 32);
   }
+}
+
+TEST_CASE("a device that is late is named, with the layer and the training step", "[inter_op]") {
+  const Variable limit("TENET_TIMEOUT", "0.4");
+  using Many = Trainer<late_step::Towers, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, InterOpParallel<2>>;
+  const network::Samples<Many> samples(4);
+  Many trainer{{.learning_rate = 0.05f}};
+  const auto step = [&] { trainer.step(samples.inputs.data(), samples.targets.data(), 4); };
+  step();
+  step();
+  late_step::milliseconds = 700;
+  const std::string message = message_of(step);
+  late_step::milliseconds = 0;
+  // Which steps these are, the plan says: one of the two devices has the late one.
+  const bool is_first = message.find("InterOpParallel: device 1, ") == 0;
+  CAPTURE(message);
+  CHECK((is_first || message.find("InterOpParallel: device 0, ") == 0));
+  CHECK(message.find(" of step 3: waits for device " + std::string(is_first ? "0" : "1") +
+                     "; expected within 0.4 s, found nothing") != std::string::npos);
+  step();
 }

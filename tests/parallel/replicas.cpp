@@ -1,9 +1,17 @@
 #include "tenet/parallel/replicas.hpp"
 
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <set>
 #include <tenet/device/cpu.hpp>
 #include <tenet/device/reference.hpp>
+
+#include "../support/message.hpp"
+
+#if defined(__linux__)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 using namespace tenet;
 
@@ -41,7 +49,7 @@ TEST_CASE("replicas meet", "[replicas]") {
   for (int step = 1; step < 100; ++step) {
     replicas.run([&](int r) {
       values[static_cast<std::size_t>(r)] = step;
-      replicas.meet(r, "values");
+      replicas.meet(r, {"values", -1, step});
       for (const int value : values) wrong += value != step;
     });
   }
@@ -55,7 +63,7 @@ TEST_CASE("what one replica throws ends all of them, and is thrown where they we
     try {
       replicas.run([&](int r) {
         if (r == failing) fail("replica", "no memory", "some", r);
-        replicas.meet(r, "a point that is never reached");
+        replicas.meet(r, {"a point that is never reached", -1, 1});
       });
     } catch (const Error& error) {
       message = error.what();
@@ -65,9 +73,57 @@ TEST_CASE("what one replica throws ends all of them, and is thrown where they we
     std::atomic<int> ran{0};
     replicas.run([&](int r) {
       ++ran;
-      replicas.meet(r, "again");
+      replicas.meet(r, {"again", -1, 1});
     });
     sum = ran;
     CHECK(sum == 3);
   }
 }
+
+TEST_CASE("a replica that ends late has failed, and all go on", "[replicas]") {
+  Replicas<Reference> replicas(3, std::chrono::milliseconds(300));
+  CHECK(message_of([&] {
+          replicas.run([](int r) {
+            if (r == 2) std::this_thread::sleep_for(std::chrono::milliseconds(450));
+          });
+        }) == "replica 0, all tasks: waits for replica 2; expected within 0.3 s, found nothing");
+  CHECK(message_of([&] {
+          replicas.run([&](int r) {
+            if (r == 2) std::this_thread::sleep_for(std::chrono::milliseconds(450));
+            replicas.meet(r, {"gradients", -1, 12});
+          });
+        }).find(", gradients of step 12: waits for replica 2; expected within 0.3 s, found nothing") ==
+        std::string("replica 0").size());
+  std::atomic<int> ran{0};
+  replicas.run([&](int) { ++ran; });
+  CHECK(ran == 3);
+}
+
+#if defined(__linux__)
+TEST_CASE("a replica that never ends ends the process, which says so", "[replicas]") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGABRT, SIG_DFL);
+    dup2(ends[1], 2);
+    Replicas<Reference> replicas(2, std::chrono::milliseconds(100));
+    replicas.run([&](int r) {
+      if (r == 1) std::this_thread::sleep_for(std::chrono::hours(1));
+      replicas.meet(r, {"gradients", -1, 12});
+    });
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string said;
+  char part[256];
+  for (ssize_t count; (count = read(ends[0], part, sizeof part)) > 0;)
+    said.append(part, static_cast<std::size_t>(count));
+  close(ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT));
+  CHECK(said.find("replica 0, gradients of step 12: waits for replica 1; expected within 0.1 s, found nothing\n"
+                  "replica 1 is still at work: the process ends\n") != std::string::npos);
+}
+#endif

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <tenet/comm/time_limit.hpp>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/wait_until.hpp>
 
@@ -10,23 +11,25 @@ namespace tenet {
 /// A point at which threads that work together meet, again and again. What one of them wrote before it, all of them see
 /// behind it.
 ///
-/// No wait is endless: one that lasts longer than the limit throws an `Error` that names who is missing, and ends those
-/// of the others, too. A thread that fails itself says so by `abandon`.
+/// No wait is endless: one that lasts longer than the limit throws an `Error` that names who waits, who is missing and
+/// what for, and ends those of the others, too. A thread that fails itself says so by `abandon`.
 class Barrier {
  public:
   using Limit = std::chrono::nanoseconds;
-  static constexpr Limit usual_limit = std::chrono::minutes(10);
 
-  explicit Barrier(int parties, Limit limit = usual_limit)
+  /// `party` is what messages call each of them.
+  explicit Barrier(int parties, Limit limit = time_limit(), const char* party = "thread")
       : parties_(parties),
+        party_(party),
         limit_(limit),
         spins_(spins_between(parties)),
         come_(std::make_unique<Count[]>(static_cast<std::size_t>(parties))) {}
 
   int parties() const { return parties_; }
+  Limit limit() const { return limit_; }
 
-  /// Waits for all others; `party` is the caller, `where` a name for messages.
-  void arrive_and_wait(int party, const char* where) {
+  /// Waits for all others; `party` is the caller, `label` what they meet for.
+  void arrive_and_wait(int party, const MessageLabel& label) {
     const long meeting = come_[index(party)].value.load(std::memory_order_relaxed) + 1;
     come_[index(party)].value.store(meeting, std::memory_order_release);
     for (int other = 0; other < parties_; ++other) {
@@ -36,9 +39,9 @@ class Barrier {
           limit_, spins_);
       if (come.load(std::memory_order_acquire) >= meeting) continue;
       abandon();
-      if (ended) throw PeerFailed(std::string(where) + ": another thread has failed");
-      fail(where, "waiting for the others at meeting " + std::to_string(meeting), "all " + std::to_string(parties_),
-           "that " + std::to_string(other) + " has not come for " + text(limit_));
+      if (ended) detail::fail_abandoned(detail::with_number(party_, party), party_, label);
+      detail::fail_waiting(detail::with_number(party_, party), "waits for " + detail::with_number(party_, other), label,
+                           std::chrono::duration<double>(limit_).count());
     }
   }
 
@@ -56,12 +59,9 @@ class Barrier {
     std::atomic<long> value{0};
   };
   static std::size_t index(int party) { return static_cast<std::size_t>(party); }
-  static std::string text(Limit limit) {
-    const long milliseconds = static_cast<long>(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count());
-    return milliseconds < 10000 ? std::to_string(milliseconds) + " ms" : std::to_string(milliseconds / 1000) + " s";
-  }
 
   int parties_;
+  const char* party_;
   Limit limit_;
   int spins_;
   std::unique_ptr<Count[]> come_;

@@ -289,9 +289,9 @@ class MpiTransport {
 static_assert(Transport<MpiTransport>);
 
 /// The world of `Distributed<MpiMessages>`: all processes that mpirun has started, which exchange messages by MPI
-/// wherever they run. `process_time_limit` says when a wait ends.
+/// wherever they run. `time_limit` says when a wait ends.
 struct MpiMessages {
-  static MpiTransport connect() { return MpiTransport({}, process_time_limit()); }
+  static MpiTransport connect() { return MpiTransport({}, time_limit()); }
 };
 
 /// The world of `Distributed<Mpi>`: the same processes. Where all of them, up to 16, run on one machine, they exchange

@@ -309,7 +309,7 @@ static_assert(SharesMemory<SharedMemoryTransport>);
 
 /// The world of `Distributed<SharedMemory>`: the processes that tools/processes.sh has started, or whatever else says
 /// in the environment who they are: TENET_RANK, TENET_SIZE, and TENET_JOB, a name that no other job on the machine has.
-/// `process_time_limit` says when a wait ends.
+/// `time_limit` says when a wait ends.
 struct SharedMemory {
   static int rank() { return variable("TENET_RANK"); }
   static int size() { return variable("TENET_SIZE"); }
@@ -318,7 +318,7 @@ struct SharedMemory {
   static SharedMemoryTransport connect() {
     static std::atomic<int> connections{0};
     const std::string name = std::string("/tenet-") + text_of("TENET_JOB") + "-" + std::to_string(connections++);
-    return SharedMemoryTransport(name, rank(), size(), process_time_limit());
+    return SharedMemoryTransport(name, rank(), size(), time_limit());
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <tenet/comm/time_limit.hpp>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/buffer.hpp>
 #include <tenet/core/wait_until.hpp>
@@ -17,7 +18,7 @@ class ThreadNetwork {
  public:
   using Limit = std::chrono::nanoseconds;
 
-  explicit ThreadNetwork(int size, Limit limit = std::chrono::minutes(10))
+  explicit ThreadNetwork(int size, Limit limit = time_limit())
       : size_(size),
         limit_(limit),
         spins_(spins_between(size)),

@@ -6,9 +6,9 @@
 
 namespace tenet {
 
-/// How long a rank that is a process waits for another one: the seconds that the environment variable TENET_TIMEOUT
-/// says, else five minutes.
-inline std::chrono::nanoseconds process_time_limit() {
+/// How long threads and processes that work together wait for each other: the seconds that the environment variable
+/// TENET_TIMEOUT says, else five minutes.
+inline std::chrono::nanoseconds time_limit() {
   const char* const asked = std::getenv("TENET_TIMEOUT");
   if (asked == nullptr || *asked == '\0') return std::chrono::minutes(5);
   const double seconds = std::atof(asked);

@@ -109,22 +109,32 @@ struct PeerFailed : Error {
 };
 
 namespace detail {
-[[noreturn, gnu::cold]] inline void fail_abandoned(int rank, const MessageLabel& label) {
-  std::string message = "rank ";
-  message.append(std::to_string(rank)).append(", ").append(text(label)).append(": another rank has failed");
-  throw PeerFailed(message);
+/// Whom of several: "replica 1".
+inline std::string with_number(const char* what, int number) {
+  std::string result = what;
+  return result.append(" ").append(std::to_string(number));
 }
-/// `last` is the rank for which, in the end, all wait, where that is known; `found` is why it is in vain.
-[[noreturn, gnu::cold]] inline void fail_waiting(int rank, const char* doing, int peer, const MessageLabel& label,
-                                                 double seconds, int last = -1, const std::string& found = "nothing") {
+/// Of those that wait for each other, which are `kind`s: `who` waits in vain as another one has failed.
+[[noreturn, gnu::cold]] inline void fail_abandoned(std::string who, const char* kind, const MessageLabel& label) {
+  throw PeerFailed(who.append(", ").append(text(label)).append(": another ").append(kind).append(" has failed"));
+}
+[[noreturn, gnu::cold]] inline void fail_abandoned(int rank, const MessageLabel& label) {
+  fail_abandoned(with_number("rank", rank), "rank", label);
+}
+/// `who` has waited for so long; `doing` says for whom, `found` why it is in vain.
+[[noreturn, gnu::cold]] inline void fail_waiting(std::string who, const std::string& doing, const MessageLabel& label,
+                                                 double seconds, const std::string& found = "nothing") {
   char limit[32];
   std::snprintf(limit, sizeof limit, "%.3g s", seconds);
-  std::string where = "rank ";
-  where.append(std::to_string(rank)).append(", ").append(text(label));
+  fail(who.append(", ").append(text(label)), doing, "within " + std::string(limit), found);
+}
+/// `last` is the rank for which, in the end, all wait, where that is known.
+[[noreturn, gnu::cold]] inline void fail_waiting(int rank, const char* doing, int peer, const MessageLabel& label,
+                                                 double seconds, int last = -1, const std::string& found = "nothing") {
   std::string what(doing);
-  what.append(" rank ").append(std::to_string(peer));
-  if (last >= 0 && last != peer) what.append(", and that in the end for rank ").append(std::to_string(last));
-  fail(where, what, "within " + std::string(limit), found);
+  what.append(" ").append(with_number("rank", peer));
+  if (last >= 0 && last != peer) what.append(", and that in the end for ").append(with_number("rank", last));
+  fail_waiting(with_number("rank", rank), what, label, seconds, found);
 }
 /// Of a message that says what it is about; and of its length only, if that is as expected, that the length is not.
 inline constexpr long unknown_length = -1;

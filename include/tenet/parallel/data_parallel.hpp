@@ -26,7 +26,7 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
 
   explicit ReplicatedExecution(Group& replicas)
       : Passes(replicas, {.count = detail::shards_of_worker<Cut>(replicas.size())}, !exchanges),
-        network_(replicas.size()),
+        network_(replicas.size(), replicas.limit()),
         exchanges_(index(replicas.size())) {
     if constexpr (exchanges)
       replicas.run([&](int r) { exchanges_[index(r)] = std::make_unique<Exchange>(transport(r)); });
@@ -53,7 +53,7 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
                     [&](const One& execution, const Shard& shard) { take_results(execution, shard); });
         if constexpr (updates && Passes::shares_update) {
           this->pass(r).execution().prepare_update();
-          this->replicas().meet(r, "gradients of all replicas");
+          this->replicas().meet(r, {"gradients of all replicas", -1, this->step()});
           this->update(r, part_of_parameters(r), [&](long first, [[maybe_unused]] long count, float* room) {
             if constexpr (exchanges) return gradients + first;
             this->add_up_gradients(room, first, count);
@@ -110,11 +110,11 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
 
   /// What replica r does of an update that needs all gradients at once: it adds up its part of them, for the first one.
   void update_by_first(int r) {
-    this->replicas().meet(r, "gradients of all replicas");
+    this->replicas().meet(r, {"gradients of all replicas", -1, this->step()});
     if constexpr (!exchanges) {
       const FloatRange part = part_of_parameters(r);
       this->add_up_gradients(this->gradients(0) + part.first, part.first, part.count);
-      this->replicas().meet(r, "sums of gradients");
+      this->replicas().meet(r, {"sums of gradients", -1, this->step()});
     }
     if (r != 0) return;
     this->pass(r).update();

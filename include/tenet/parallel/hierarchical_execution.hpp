@@ -41,7 +41,7 @@ class HierarchicalExecution : public ReplicaPasses<Program, Device, Cut> {
             r, all, [&](One* execution, auto prepare) { run_last(r, execution, prepare); },
             [](const One&, const Shard&) {});
         if constexpr (Passes::shares_update) this->pass(r).execution().prepare_update();
-        this->replicas().meet(r, "gradients of all ranks");
+        this->replicas().meet(r, {"gradients of all ranks", -1, this->step()});
         if constexpr (Passes::shares_update)
           this->update(r, part_of(Program::slots.parameter_floats, r, this->size()),
                        [sum = this->gradients(0)](long first, long, float*) { return sum + first; });
@@ -82,14 +82,22 @@ class HierarchicalExecution : public ReplicaPasses<Program, Device, Cut> {
       ++taken;
       for (int other = 1; other < this->size(); ++other) {
         const auto& done = buckets_done_[static_cast<std::size_t>(other)].count;
-        wait_until([&] { return done.load(std::memory_order_acquire) >= taken || has_failed_; },
-                   exchange_.transport().limit());
-        if (done.load(std::memory_order_acquire) < taken) throw PeerFailed("a bucket: another replica has failed");
+        const auto has_come = [&] { return done.load(std::memory_order_acquire) >= taken; };
+        const bool ended = wait_until([&] { return has_come() || has_failed_; }, this->replicas().limit());
+        if (!has_come()) fail_without(other, {"bucket", taken - 1, this->step()}, ended);
       }
       this->add_up_gradients(gradients + first_float, first_float, floats);
     };
     exchange_.run(execution, gradients, [&](long first, long floats) { add_up(first, floats); });
     exchange_.complete();
+  }
+
+  /// The first replica has waited for another one's part of a bucket in vain; `ended`: as some replica has failed.
+  [[noreturn, gnu::cold]] void fail_without(int replica, const MessageLabel& bucket, bool ended) {
+    const std::string rank = detail::with_number("rank", exchange_.transport().rank());
+    if (ended) detail::fail_abandoned(rank, "replica", bucket);
+    detail::fail_waiting(rank, "waits for its " + detail::with_number("replica", replica), bucket,
+                         std::chrono::duration<double>(this->replicas().limit()).count());
   }
 
   std::vector<Done> buckets_done_;  // of each replica

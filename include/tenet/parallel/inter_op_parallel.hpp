@@ -87,14 +87,21 @@ class InterOpExecution {
     if (ended.load(std::memory_order_acquire) >= number) return;
     const auto span =
         open_span(devices_->executor(device), {.name = "device", .peer = wait.device, .kind = SpanKind::wait});
-    const bool in_time = wait_until(
+    const bool has_ended = wait_until(
         [&] { return ended.load(std::memory_order_acquire) >= number || abandoned_.load(std::memory_order_relaxed); },
-        Barrier::usual_limit);
-    if (ended.load(std::memory_order_acquire) >= number) return;
-    if (in_time) throw PeerFailed("InterOpParallel: another device has failed");
-    fail("InterOpParallel, device " + std::to_string(device),
-         "waiting for " + std::string(Program::lowered.steps[wait.step].name) + ", step " + std::to_string(wait.step),
-         "that device " + std::to_string(wait.device) + " ends it", "it has not in 10 minutes");
+        devices_->limit());
+    if (ended.load(std::memory_order_acquire) < number) fail_without(device, wait, number, has_ended);
+  }
+  /// `ended`: as some device has failed.
+  [[noreturn, gnu::cold]] void fail_without(int device, const Wait& wait, long number, bool ended) {
+    const std::string own = detail::with_number("InterOpParallel: device", device);
+    // Of what runs outside of training nobody counts the runs.
+    constexpr bool trains = Program::lowered.after_update > Program::lowered.first_update;
+    const MessageLabel step{Program::lowered.steps[wait.step].name, wait.step,
+                            trains ? (number - 1) / Program::lowered.used.steps + 1 : -1};
+    if (ended) detail::fail_abandoned(own, "device", step);
+    detail::fail_waiting(own, "waits for " + detail::with_number("device", wait.device), step,
+                         std::chrono::duration<double>(devices_->limit()).count());
   }
 
   /// A device's part of the optimizer's steps.

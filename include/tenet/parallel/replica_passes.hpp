@@ -62,11 +62,16 @@ class ReplicaPasses {
   /// Before `run`: how many samples the replicas share, and what weight each has in the sums over them.
   void begin(int batch) {
     batch_ = batch;
+    ++step_;
+    sums_.begin(step_);
     for (int r = 0; r < size(); ++r)
       weight_[index(r)] =
           Pass::gives_terms ? 1 : static_cast<float>(shard_of(batch, r, size()).samples) / static_cast<float>(batch);
-    team_.begin(waits_ && batch % size() == 0, [this](int r) { return gradients(r); });
+    team_.begin(
+        waits_ && batch % size() == 0, [this](int r) { return gradients(r); }, step_);
   }
+  /// The number of this run, from 1: of training programs, the step.
+  long step() const { return step_; }
   float weight(int replica) const { return weight_[index(replica)]; }
 
   /// Of a program that runs on a part of the batch: see `ReplicaSums`.
@@ -126,6 +131,7 @@ class ReplicaPasses {
   };
   struct NoSums {
     explicit NoSums(Group&) {}
+    void begin(long) noexcept {}
     void abandon() noexcept {}
   };
   static constexpr std::size_t index(int i) { return static_cast<std::size_t>(i); }
@@ -142,6 +148,7 @@ class ReplicaPasses {
   std::conditional_t<Program::is_on_part, ReplicaSums<Group>, NoSums> sums_;
   ReplicaTeam<Program, Group> team_;
   int batch_ = 0;
+  long step_ = 0;
   std::vector<Part> parts_;
   std::array<float, Group::most> weight_{};
 };

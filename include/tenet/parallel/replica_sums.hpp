@@ -11,7 +11,7 @@ namespace tenet {
 template <class Group>
 class ReplicaSums {
  public:
-  explicit ReplicaSums(Group& replicas) : network_(replicas.size()) {
+  explicit ReplicaSums(Group& replicas) : network_(replicas.size(), replicas.limit()) {
     parts_.reserve(static_cast<std::size_t>(replicas.size()));
     for (int r = 0; r < replicas.size(); ++r) {
       parts_.push_back({this, ThreadTransport(network_, r)});
@@ -25,6 +25,11 @@ class ReplicaSums {
   /// first one calls it.
   void go_on_with(Function<void(float*, long)> add_up) { others_ = std::move(add_up); }
 
+  /// Before a run, which is so many steps into the training.
+  void begin(long step) {
+    step_ = step;
+    for (Part& part : parts_) part.count = 0;
+  }
   /// Ends all waiting: a replica has failed.
   void abandon() noexcept { network_.abandon(); }
 
@@ -37,7 +42,7 @@ class ReplicaSums {
 
   static void add_up(void* context, float* numbers, long floats) {
     Part& part = *static_cast<Part*>(context);
-    const MessageLabel label{"sum over the batch", part.count++, 0};
+    const MessageLabel label{"sum over the batch", part.count++, part.all->step_};
     all_reduce(part.transport, numbers, floats, label);
     if (!part.all->others_) return;
     if (part.transport.rank() == 0) part.all->others_(numbers, floats);
@@ -46,6 +51,7 @@ class ReplicaSums {
 
   ThreadNetwork network_;
   std::vector<Part> parts_;
+  long step_ = 0;
   Function<void(float*, long)> others_;
 };
 

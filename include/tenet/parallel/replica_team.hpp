@@ -14,19 +14,18 @@ namespace tenet {
 template <class Program, class Group>
 class ReplicaTeam {
  public:
-  /// `limit`: of waiting for other replicas' terms.
-  explicit ReplicaTeam(Group& replicas, Barrier::Limit limit = Barrier::usual_limit)
+  explicit ReplicaTeam(Group& replicas)
       : replicas_(&replicas),
-        limit_(limit),
         spins_(spins_between(replicas.size())),
         members_(static_cast<std::size_t>(replicas.size())) {}
   ReplicaTeam(const ReplicaTeam&) = delete;
   ReplicaTeam& operator=(const ReplicaTeam&) = delete;
 
   /// Before a run, whose passes have `gradients(r)`: whether kernels may leave sums to the team, as each replica has as
-  /// many samples, and nobody reads its gradients before all passes have ended.
+  /// many samples, and nobody reads its gradients before all passes have ended. `step` is for messages.
   template <class Gradients>
-  void begin(bool takes_sums, Gradients gradients) {
+  void begin(bool takes_sums, Gradients gradients, long step) {
+    step_ = step;
     takes_sums_ = can_sum && takes_sums && replicas_->size() > 1;
     has_failed_.store(false, std::memory_order_relaxed);
     sums_.clear();
@@ -39,6 +38,7 @@ class ReplicaTeam {
       member.given.store(0, std::memory_order_relaxed);
       member.finished = 0;
       member.tasks.clear();
+      member.slots.clear();
     }
   }
 
@@ -98,6 +98,7 @@ class ReplicaTeam {
     std::atomic<int> given{0};  // sums whose terms of this replica are there
     int finished = 0;           // tasks that have run
     std::vector<WorkerTeam::Task> tasks{};
+    std::vector<int> slots{};  // of each task: the parameter
   };
 
   class Membership {
@@ -115,11 +116,12 @@ class ReplicaTeam {
 
   static WorkerTeam::Sum begin_sum(void* context, const float* own, long places, long terms) {
     static constexpr auto uses = detail::gradient_uses(Program::lowered, Program::slots);
-    const Member& member = *static_cast<Member*>(context);
+    Member& member = *static_cast<Member*>(context);
     for (int i = 0; i < Program::slots.count; ++i) {
       const SlotInfo& slot = Program::slots.slots[i];
       if (slot.kind != SlotKind::parameter || member.gradients + slot.offset != own) continue;
       if (uses[index(i)] != 1) return {};  // another step of the passes reads it
+      member.slots.push_back(i);
       return member.team->begin_sum(member.replica, {slot.offset, places}, i, terms);
     }
     return {};
@@ -147,14 +149,18 @@ class ReplicaTeam {
   }
   void finish_all(Member& member) {
     const int sums = static_cast<int>(member.tasks.size());
-    wait_until([&] { return all_have_given(sums) || has_failed_.load(std::memory_order_relaxed); }, limit_, spins_);
+    const bool ended = wait_until([&] { return all_have_given(sums) || has_failed_.load(std::memory_order_relaxed); },
+                                  replicas_->limit(), spins_);
     finish(member);
     if (member.finished == sums) return;
-    if (has_failed_.exchange(true)) throw PeerFailed("gradients of all replicas: another replica has failed");
+    has_failed_ = true;
+    const std::string own = detail::with_number("replica", member.replica);
+    const MessageLabel gradient{"gradient of parameter", member.slots[index(member.finished)], step_};
+    if (ended) detail::fail_abandoned(own, "replica", gradient);
     int late = 0;
-    while (late + 1 < replicas_->size() && members_[index(late)].given.load(std::memory_order_acquire) >= sums) ++late;
-    fail("gradients of all replicas", "sums for which replica " + std::to_string(late) + " has given its terms in time",
-         sums, members_[index(late)].given.load(std::memory_order_acquire));
+    while (late + 1 < replicas_->size() && members_[index(late)].given.load() > member.finished) ++late;
+    detail::fail_waiting(own, "waits for the terms of " + detail::with_number("replica", late), gradient,
+                         std::chrono::duration<double>(replicas_->limit()).count());
   }
   bool all_have_given(int sums) const {
     for (const Member& member : members_)
@@ -165,13 +171,13 @@ class ReplicaTeam {
   static constexpr WorkerTeam::Functions functions{&begin_sum, &end_sum};
 
   Group* replicas_;
-  Barrier::Limit limit_;
   int spins_;
   std::vector<Member> members_;
   std::array<Buffer, static_cast<std::size_t>(Program::slots.count) + 1> terms_;
   std::mutex growing_;
   std::vector<FloatRange> sums_;
   bool takes_sums_ = false;
+  long step_ = 0;
   std::atomic<bool> has_failed_{false};
 };
 

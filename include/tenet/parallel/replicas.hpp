@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <tenet/comm/barrier.hpp>
 #include <tenet/core/processors.hpp>
@@ -17,14 +19,17 @@ class Replicas {
   using Executor = typename Kernels::Executor;
   static constexpr int most = 64;
 
-  /// From 1 to `most` replicas.
-  explicit Replicas(int count)
-      : barrier_(count), executors_(static_cast<std::size_t>(count)), works_(executors_.size()) {
+  /// From 1 to `most` replicas, which wait for each other no longer than the limit.
+  explicit Replicas(int count, Barrier::Limit limit = time_limit())
+      : barrier_(count, limit, "replica"),
+        spins_(spins_between(count)),
+        executors_(static_cast<std::size_t>(count)),
+        works_(executors_.size()) {
     // Those of a device; as many as its part of the processors has where it does not say.
     const int asked = Device::threads(), processors = available_processors();
     const int threads = asked > 0 ? asked : processors > count ? processors / count : 1;
     for (int replica = 1; replica < count; ++replica)
-      queues_.push_back(std::make_unique<DeviceQueue>(QueueLimits{.tasks = 4, .spins = spins_between(count)},
+      queues_.push_back(std::make_unique<DeviceQueue>(QueueLimits{.tasks = 4, .spins = spins_},
                                                       [=] { keep_to_part(replica, count); }));
     run([&](int replica) {  // its workers keep to the same processors
       executors_[index(replica)] = make_executor<Device, Kernels>(threads, replica);
@@ -32,10 +37,15 @@ class Replicas {
   }
 
   int size() const { return static_cast<int>(executors_.size()); }
+  Barrier::Limit limit() const { return barrier_.limit(); }
   Executor& executor(int replica = 0) { return *executors_[index(replica)]; }
 
   /// Calls task(replica) for each replica, all at the same time; returns when all have ended. What one of them throws
   /// is thrown here, and ends the others where they meet.
+  ///
+  /// One that has not ended by the limit behind the first one has failed. Its task works with the caller's memory,
+  /// which nobody can take from it: it has the limit again to end. Past that the process ends, with the error as its
+  /// last words.
   template <class Task>
   void run(Task&& task) {
     for (std::size_t r = 0; r < works_.size(); ++r)
@@ -45,7 +55,7 @@ class Replicas {
       queues_[r - 1]->submit([work] { work->run(); });
     }
     works_[0].run();
-    for (auto& queue : queues_) queue->synchronize();
+    for (int replica = 1; replica < size(); ++replica) wait_for(replica);
     report();
   }
 
@@ -56,9 +66,9 @@ class Replicas {
   }
 
   /// Where tasks of `run` wait for each other.
-  void meet(int replica, const char* where) {
-    const auto span = open_span(executor(replica), {.name = where, .kind = SpanKind::wait});
-    barrier_.arrive_and_wait(replica, where);
+  void meet(int replica, const MessageLabel& what) {
+    const auto span = open_span(executor(replica), {.name = what.what, .step = what.step, .kind = SpanKind::wait});
+    barrier_.arrive_and_wait(replica, what);
   }
 
  private:
@@ -84,6 +94,31 @@ class Replicas {
     }
   };
 
+  /// See `run`.
+  void wait_for(int replica) {
+    DeviceQueue& queue = *queues_[index(replica - 1)];
+    const auto has_ended = [&] { return queue.waiting() == 0; };
+    if (wait_until(has_ended, limit(), spins_)) return;
+    barrier_.abandon();
+    if (works_[0].failure == nullptr) works_[0].failure = failure_without(replica);
+    if (wait_until(has_ended, limit())) return;
+    try {
+      std::rethrow_exception(works_[0].failure);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n%s is still at work: the process ends\n", error.what(),
+                   detail::with_number("replica", replica).c_str());
+    }
+    std::abort();
+  }
+  [[gnu::cold]] std::exception_ptr failure_without(int replica) const {
+    try {
+      detail::fail_waiting("replica 0", "waits for " + detail::with_number("replica", replica), {"all tasks", -1, -1},
+                           std::chrono::duration<double>(limit()).count());
+    } catch (...) {
+      return std::current_exception();
+    }
+  }
+
   /// Throws what a task has thrown: the first that did not only wait for another one in vain.
   void report() {
     std::exception_ptr found = nullptr;
@@ -106,6 +141,7 @@ class Replicas {
   static std::size_t index(int replica) { return static_cast<std::size_t>(replica); }
 
   Barrier barrier_;
+  int spins_;
   std::vector<std::unique_ptr<Executor>> executors_;
   std::vector<Work> works_;
   std::vector<std::unique_ptr<DeviceQueue>> queues_;

@@ -51,7 +51,7 @@ class ReplicatedResidentExecution {
   template <class... T>
   explicit ReplicatedResidentExecution(Group& replicas, T... transport)
       : replicas_(&replicas),
-        network_(count),
+        network_(count, replicas.limit()),
         ranks_(std::move(transport)...),
         parts_(static_cast<std::size_t>(count)) {
     run_each([&](int r) {
