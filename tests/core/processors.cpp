@@ -42,7 +42,43 @@ TEST_CASE("processors of a set are counted", "[processors]") {
   CHECK(available_processors(both) == all);
 }
 
+TEST_CASE("parts of a set are as large as each other, in its order, and there are none of too few", "[processors]") {
+  ProcessorSet all;
+  for (const int processor : {1, 3, 64, 70, 1023}) all.add(processor);
+  CHECK((all.has(64) && all.has(1023) && !all.has(2)));
+  const ProcessorSet first = part_of_processors(all, 0, 2), second = part_of_processors(all, 1, 2);
+  CHECK((first.count() == 2 && first.has(1) && first.has(3)));
+  CHECK((second.count() == 2 && second.has(64) && second.has(70)));
+  CHECK(part_of_processors(all, 0, 6).count() == 0);
+}
+
 #if defined(__linux__)
+TEST_CASE("a thread moves to others of its processors, and keeps them all", "[processors]") {
+  std::thread([] {
+    const ProcessorSet all = own_processors();
+    for (int processor = 0, there = 0; processor < 1024; ++processor) {
+      if (!all.has(processor)) continue;
+      ProcessorSet one;
+      one.add(processor);
+      for (int i = 0; i < 20; ++i) {
+        move_to(one);
+        there += one.has(sched_getcpu());
+      }
+      CAPTURE(processor, there);
+      CHECK(there > 10);  // the scheduler may have moved it since
+      there = 0;
+      const ProcessorSet behind = own_processors();
+      CHECK(std::memcmp(&behind, &all, sizeof all) == 0);
+    }
+    // Not to those that it may not use.
+    const ProcessorSet first = part_of_processors(all, 0, all.count());
+    if (all.count() < 2 || !keep_to(first)) return;
+    move_to(part_of_processors(all, 1, all.count()));
+    const ProcessorSet behind = own_processors();
+    CHECK(std::memcmp(&behind, &first, sizeof all) == 0);
+  }).join();
+}
+
 TEST_CASE("parts do not overlap", "[processors]") {
   cpu_set_t seen;
   CPU_ZERO(&seen);

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <cstring>
 #include <set>
 #include <tenet/device/cpu.hpp>
 #include <tenet/device/reference.hpp>
@@ -79,6 +80,62 @@ TEST_CASE("what one replica throws ends all of them, and is thrown where they we
     CHECK(sum == 3);
   }
 }
+
+namespace {
+
+bool share_one(const ProcessorSet& a, const ProcessorSet& b) {
+  for (int i = 0; i < 16; ++i)
+    if ((a.bits[i] & b.bits[i]) != 0) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("all replicas but the caller's keep to parts of the processors, and so do their workers", "[replicas]") {
+  const ProcessorSet all = own_processors();
+  const int count = std::min(all.count(), 3);
+  if (count < 2) {
+    WARN("skipped: there is one processor only");
+    return;
+  }
+  Replicas<Cpu<0, 3>> replicas(count);
+  std::vector<std::vector<ProcessorSet>> of(static_cast<std::size_t>(count), std::vector<ProcessorSet>(4));
+  replicas.run([&](int r) {
+    auto& sets = of[static_cast<std::size_t>(r)];
+    replicas.run_each(r, 3, [&](int task) { sets[static_cast<std::size_t>(task)] = own_processors(); });
+    sets[3] = own_processors();
+  });
+  CHECK(std::memcmp(&of[0][3], &all, sizeof all) == 0);
+  for (std::size_t r = 1; r < of.size(); ++r) {
+    CHECK(of[r][3].count() == all.count() / count);
+    for (const ProcessorSet& of_worker : of[r]) CHECK(std::memcmp(&of_worker, &of[r][3], sizeof all) == 0);
+    for (std::size_t other = r + 1; other < of.size(); ++other) CHECK_FALSE(share_one(of[r][3], of[other][3]));
+    CHECK_FALSE(share_one(of[r][3], part_of_processors(all, 0, count)));
+  }
+}
+
+#if defined(__linux__)
+TEST_CASE("the caller's thread begins on its part, and may use all processors as before", "[replicas]") {
+  const ProcessorSet all = own_processors();
+  if (all.count() < 2) {
+    WARN("skipped: there is one processor only");
+    return;
+  }
+  Replicas<Reference> replicas(2);
+  const ProcessorSet first = part_of_processors(all, 0, 2);
+  int there = 0;
+  for (int round = 0; round < 20; ++round) {
+    keep_to(part_of_processors(all, 1, 2));  // so it is on the other part
+    keep_to(all);
+    replicas.run([&](int r) {
+      if (r == 0) there += first.has(sched_getcpu());
+    });
+    const ProcessorSet behind = own_processors();
+    CHECK(std::memcmp(&behind, &all, sizeof all) == 0);
+  }
+  CHECK(there > 10);  // the scheduler may have moved it since
+}
+#endif
 
 TEST_CASE("a replica that ends late has failed, and all go on", "[replicas]") {
   Replicas<Reference> replicas(3, std::chrono::milliseconds(300));

@@ -22,6 +22,8 @@ struct ProcessorSet {
   void add(const ProcessorSet& others) {
     for (int i = 0; i < 16; ++i) bits[i] |= others.bits[i];
   }
+  void add(int processor) { bits[processor / 64] |= std::uint64_t{1} << processor % 64; }
+  bool has(int processor) const { return (bits[processor / 64] >> processor % 64 & 1) != 0; }
   int count() const {
     int result = 0;
     for (const std::uint64_t each : bits) result += std::popcount(each);
@@ -41,8 +43,7 @@ struct ProcessorSet {
     return result;
   }
 #endif
-  for (unsigned i = 0; i < std::thread::hardware_concurrency() && i < 1024; ++i)
-    result.bits[i / 64] |= std::uint64_t{1} << i % 64;
+  for (unsigned i = 0; i < std::thread::hardware_concurrency() && i < 1024; ++i) result.add(static_cast<int>(i));
   return result;
 }
 
@@ -73,21 +74,46 @@ struct ProcessorSet {
   return result > 0 ? result : 1;
 }
 
+/// One of `parts` equal parts of them; none where they are fewer than parts.
+[[gnu::noinline]] inline ProcessorSet part_of_processors(const ProcessorSet& all, int part, int parts) {
+  ProcessorSet result;
+  const int share = all.count() / parts;
+  for (int processor = 0, seen = 0; processor < 1024 && share > 0; ++processor)
+    if (all.has(processor) && seen++ / share == part) result.add(processor);
+  return result;
+}
+
+/// Keeps the calling thread, and those that it starts, to these. Whether that could be had.
+[[gnu::noinline]] inline bool keep_to(const ProcessorSet& own) {
+#if defined(__linux__)
+  return sched_setaffinity(0, sizeof own.bits, reinterpret_cast<const cpu_set_t*>(own.bits)) == 0;
+#else
+  return static_cast<void>(own), false;
+#endif
+}
+
 /// Keeps the calling thread, and those that it starts, to one of `parts` equal parts of the processors that it may use.
 /// Returns how many these are; 0, and nothing has changed, where there are fewer processors than parts.
 [[gnu::noinline]] inline int keep_to_part(int part, int parts) {
+  const ProcessorSet own = part_of_processors(own_processors(), part, parts);
+  const int share = own.count();
+  return share > 0 && keep_to(own) ? share : 0;
+}
+
+/// Has the calling thread go on on one of these, if it may and is not there: it may use the same processors as before,
+/// and stays where it is until the scheduler finds a reason to move it.
+inline void move_to(const ProcessorSet& wanted) {
 #if defined(__linux__)
-  cpu_set_t all, own;
-  CPU_ZERO(&all);
-  CPU_ZERO(&own);
-  if (sched_getaffinity(0, sizeof all, &all) != 0) return 0;
-  const int share = CPU_COUNT(&all) / parts;
-  if (share == 0) return 0;
-  for (int processor = 0, seen = 0; processor < CPU_SETSIZE; ++processor)
-    if (CPU_ISSET(processor, &all) && seen++ / share == part) CPU_SET(processor, &own);
-  return sched_setaffinity(0, sizeof own, &own) == 0 ? share : 0;
+  const int now = sched_getcpu();
+  if (now < 0 || now >= 1024 || wanted.has(now)) return;
+  [&] {
+    const ProcessorSet own = own_processors();
+    ProcessorSet both;
+    for (int i = 0; i < 16; ++i) both.bits[i] = own.bits[i] & wanted.bits[i];
+    if (both.count() > 0 && keep_to(both)) keep_to(own);
+  }();
 #else
-  return static_cast<void>(part), static_cast<void>(parts), 0;
+  static_cast<void>(wanted);
 #endif
 }
 
