@@ -32,7 +32,7 @@ namespace tenet {
 /// A training communicates on a thread of its own. MPI has to allow that: if it does not, the constructor throws.
 ///
 /// MPI's end waits for all processes, for ever. A program that has caught the error of a wait, has saved what it had
-/// and ends waits for `process_time_limit`, then ends the job.
+/// and ends waits for `time_limit`, then ends the job.
 class MpiEnvironment {
  public:
   MpiEnvironment(int& argc, char**& argv) : environment_(argc, argv, boost::mpi::threading::multiple) {
@@ -41,7 +41,7 @@ class MpiEnvironment {
   ~MpiEnvironment() {
     if (!detail::has_waited_in_vain.load() || std::uncaught_exceptions() > 0) return;  // Boost ends the job of these
     try {
-      detail::meet(world_, process_time_limit(), {"the end of MPI", -1, -1});
+      detail::meet(world_, time_limit(), {"the end of MPI", -1, -1});
     } catch (const std::exception& error) {
       std::fprintf(stderr, "%s\n", error.what());
       MPI_Abort(world_, EXIT_FAILURE);
