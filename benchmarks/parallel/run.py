@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 import statistics
 import sys
 from typing import Any, Generator
@@ -98,6 +99,8 @@ def staleness() -> Part:
     name = "parameter server, 4 ranks, one at a time three times slower:"
     return [Row(f"{name} staleness bound {found['bound']} over bulk-synchronous", "times",
                 found["bulk_synchronous"] / found["bounded"], {}, 1.6, higher_is_better=True),
+            Row(f"parameter server, staleness bound {found['bound']}: the furthest that a rank was ahead in "
+                f"{found['steps']:,} steps", "steps", found["most_ahead"], {}, found["bound"]),
             Row(f"{name} asynchronous over bulk-synchronous", "times",
                 found["bulk_synchronous"] / found["asynchronous"], {}, higher_is_better=True)]
 
@@ -115,11 +118,13 @@ def prediction() -> Part:
     smaller. And what ranks gain that are slow in turns, to be compared with the measured rows of `staleness`."""
     program = build("bench_parallel_ours_prediction") / "bench_parallel_ours_prediction"
     found = yield from least_of_runs(program, turns=1)
-    turns = found.pop("slow in turns")
+    turns, many = found.pop("slow in turns"), found.pop("16,384 workers")
     rows = [Row(f"{name}: predicted step over measured, or the other way round", "times",
                 max(each["predicted"] / each["measured"], each["measured"] / each["predicted"]), {}, 1.1)
             for name, each in found.items()]
     name = "predicted: parameter server, 4 ranks, one at a time three times slower:"
+    rows += [Row(f"predicting a step of 16,384 ranks, {policy}", "s", seconds, {}, 1)
+             for policy, seconds in many.items()]
     return rows + [Row(f"{name} staleness bound 8 over bulk-synchronous", "times", turns["bounded"], {},
                        higher_is_better=True),
                    Row(f"{name} asynchronous over bulk-synchronous", "times", turns["asynchronous"], {},
@@ -131,12 +136,14 @@ def overlap() -> Part:
     what the plan of buckets allows."""
     delayed = build("bench_parallel_ours_overlap") / "bench_parallel_ours_overlap"
     program = build("bench_parallel_ours_mpi_overlap") / "bench_parallel_ours_mpi_overlap"
-    delays, runs = [], []
+    delays: list[dict] = []
+    runs: dict[int, list[dict]] = {2: [], 4: []}
     for turn in range(3):
         if turn > 0:
             yield
         delays.append(run_json(delayed))
-        runs.append(run_json(ROOT / "tools" / "mpirun.sh", "2", program))
+        for ranks, found in runs.items():
+            found.append(run_json(ROOT / "tools" / "mpirun.sh", str(ranks), program))
     rows = []
     for name in delays[0]:
         # Each run has compared steps with and without the link, one by one: times of different runs do not go together.
@@ -152,14 +159,15 @@ def overlap() -> Part:
                         higher_is_better=True))
         rows.append(Row(f"{label} what its timers take from a step", "ms",
                         statistics.median(1e3 * each["timers"] for each in figures), {}))
-    for name in runs[0]:
-        for way, text_of_way in (("messages", "by MPI's messages"), ("shared", "in shared memory")):
-            label = f"{name}, mpirun -n 2 on two cores, {text_of_way}"
-            for first, what in ((0, "communication"), (2, "communication without waiting for the other rank")):
-                rows.append(Row(f"{label}: {what} beside which a rank computes", "%",
-                                100 * max(run[name][way][first] for run in runs), {}, 85, higher_is_better=True))
-                rows.append(Row(f"{label}: {what} beside which it does not, of a step", "ms",
-                                1e3 * min(run[name][way][first + 1] for run in runs), {}))
+    ways = (("messages", "by MPI's messages"), ("shared", "in shared memory"))
+    for ranks, name, (way, text_of_way) in itertools.product(runs, runs[2][0], ways):
+        found = [run[name][way] for run in runs[ranks]]
+        label = f"{name}, mpirun -n {ranks} on two cores, {text_of_way}"
+        for first, what in ((0, "communication"), (2, "communication without waiting for the other rank")):
+            rows.append(Row(f"{label}: {what} beside which a rank computes", "%",
+                            100 * max(each[first] for each in found), {}, 85, higher_is_better=True))
+            rows.append(Row(f"{label}: {what} beside which it does not, of a step", "ms",
+                            1e3 * min(each[first + 1] for each in found), {}))
     return rows
 
 
