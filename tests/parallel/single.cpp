@@ -32,27 +32,30 @@ static_assert(&Plain::Training::trace == &InParts::Training::trace);
 
 TEST_CASE("the summary says on how many devices a step runs", "[single]") {
   CHECK(Plain().summary().find("\ndevice: cpu") != std::string::npos);
-  CHECK(Parallel().summary().find("\ngradients: 0.02 MB a step, direct\n2 devices, each: cpu") != std::string::npos);
+  CHECK(Parallel().summary().find(
+            "\nsynchronisation: direct (at most 0 steps ahead); nothing is sent\n2 devices, each: cpu") !=
+        std::string::npos);
   const std::string in_parts = InParts().summary();
   CAPTURE(in_parts);
   CHECK(in_parts.find("\nsteps on 2 devices, with ") != std::string::npos);
   CHECK(in_parts.find("\n2 devices, each: cpu") != std::string::npos);
-  CHECK(in_parts.find("gradients: ") == std::string::npos);
+  CHECK(in_parts.find("synchronisation: ") == std::string::npos);
   CHECK(summary<networks::WholeRows, Features<16>, InterOpParallel<3>>().find("\nsteps on 3 devices, with ") !=
         std::string::npos);
   using ByRing =
       Trainer<networks::WholeRows, CrossEntropy, Sgd, DataParallel<2>, Ring, BucketBytes<1000>, Features<16>>;
   const std::string summary = ByRing().summary();
   CAPTURE(summary);
-  CHECK(summary.find("\ngradients: 0.02 MB a step, ring in 4 buckets, the first after 13 of 21 steps") !=
-        std::string::npos);
+  CHECK(summary.find(
+            "\nsynchronisation: ring (at most 0 steps ahead); each of 2 devices sends 19,840 bytes of gradients a "
+            "step, in 4 buckets, the first after 13 of 21 steps\n") != std::string::npos);
   using Served = Trainer<networks::WholeRows, CrossEntropy, Sgd, Distributed<ThreadWorld>,
                          ParameterServer<Sharded, BoundedStaleness<3>>, Features<16>>;
   ranks::run_well(1, [](ThreadTransport& transport) {
     const ThreadWorld::Joined joined(transport);
     const std::string found = Served().summary();
-    if (found.find("a step, parameter server of bounded staleness (at most 3 steps ahead) in 1 bucket,") ==
-        std::string::npos)
+    if (found.find("\nsynchronisation: parameter server of bounded staleness (at most 3 steps ahead); each of n ranks "
+                   "pushes ") == std::string::npos)
       throw Error(found);
   });
 }

@@ -37,16 +37,17 @@ struct Counting {
   void finish() { transport.finish(); }
 };
 
-/// Messages and floats that rank 0 of 4 sends to reduce so many floats.
+/// Messages and floats that rank 0 of 4, or as many as are asked for, sends to reduce so many floats.
 template <class Synchronisation>
-std::pair<int, long> sent_by(long floats, LinkCost cost) {
+std::pair<int, long> sent_by(long floats, LinkCost cost, int ranks = 4) {
   std::pair<int, long> result;
-  ranks::run_well(4, [&](ThreadTransport& transport) {
+  ranks::run_well(ranks, [&](ThreadTransport& transport) {
     Counting counting{transport, cost};
     std::vector<float> data(static_cast<std::size_t>(floats), 1.0f);
     Synchronisation::reduce(counting, data.data(), floats, {"bucket", 0, 1}, 0.5f);
     for (const float value : data)
-      if (value != 2.0f) fail("reduce", "wrong sum", "2", std::to_string(value));
+      if (value != 0.5f * static_cast<float>(ranks))
+        fail("reduce", "wrong sum", std::to_string(0.5 * ranks), std::to_string(value));
     if (transport.rank() == 0) result = {counting.messages, counting.floats};
   });
   return result;
@@ -62,4 +63,20 @@ TEST_CASE("a ring sends 2 (n - 1) / n of the numbers, whatever the link", "[sync
 TEST_CASE("AllReduce takes the way that takes least time", "[synchronisation]") {
   CHECK(sent_by<AllReduce>(6400, {1e-6, 1e-6, 0}) == std::pair{4, 9600L});   // halving: sending takes longest
   CHECK(sent_by<AllReduce>(6400, {1e-1, 1e-9, 0}) == std::pair{2, 12800L});  // doubling: waiting takes longest
+}
+
+TEST_CASE("a synchronisation says how much a rank sends", "[synchronisation]") {
+  for (const int ranks : {1, 2, 3, 5, 8}) {
+    const long floats = 1920 * ranks;
+    const auto sent = [&]<class Synchronisation>(LinkCost cost) {
+      return static_cast<double>(sent_by<Synchronisation>(floats, cost, ranks).second);
+    };
+    const auto said = [&]<class Synchronisation>() { return Synchronisation::traffic.gradients->moved(ranks, floats); };
+    CAPTURE(ranks);
+    CHECK(sent.operator()<Ring>({1e-6, 1e-9, 0}) == said.operator()<Ring>());
+    // By halving or a ring, and by doubling, where rank 0 has one round more if ranks are no power of two.
+    CHECK(sent.operator()<AllReduce>({1e-6, 1e-6, 0}) <= said.operator()<AllReduce>());
+    CHECK(sent.operator()<AllReduce>({1e-1, 1e-9, 0}) == said.operator()<AllReduce>());
+  }
+  static_assert(!Direct::traffic.moves());
 }

@@ -102,7 +102,10 @@ TEST_CASE("the summary of a trainer holds its plans and its device", "[summary]"
 TEST_CASE("the summary of a trainer says what synchronised batch norm adds up", "[summary]") {
   using Net = Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, Flatten, Linear<2704, 3>>;
   Trainer<Net, CrossEntropy, Sgd, Pixels, Reference, DataParallel<2>, SyncBatchNorm> trainer;
-  CHECK(contains(trainer.summary(), "a step, direct; in its passes 4 sums over all workers, of 64 bytes together\n"));
+  CHECK(contains(trainer.summary(),
+                 "\nsynchronisation: direct (at most 0 steps ahead); nothing is sent; in its passes 4 sums over all "
+                 "workers, of 64 "
+                 "bytes together, for which each sends at most 64 bytes\n"));
 }
 
 TEST_CASE("the summary counts shared parameters once and names user modules", "[summary]") {
@@ -145,6 +148,8 @@ TEST_CASE("numbers in summaries", "[summary]") {
   CHECK(detail::with_commas(1000) == "1,000");
   CHECK(detail::with_commas(12345678) == "12,345,678");
   CHECK(detail::megabytes(1'000'000) == "4.00 MB");
+  CHECK(detail::bytes_text(99'999.4) == "99,999 bytes");
+  CHECK(detail::bytes_text(123'456) == "0.12 MB");
   CHECK(detail::padded("a·b", 5) == "a·b    ");  // three columns in four bytes, and two blanks behind the five
 }
 

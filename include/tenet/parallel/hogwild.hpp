@@ -32,6 +32,7 @@ struct Hogwild {
   static constexpr const char* name = "Hogwild!";
   static constexpr bool sends_buckets = false;
   static constexpr int samples_of_update = Samples;
+  static constexpr Traffic traffic{.most_ahead = Traffic::unbounded};
   template <class T>
   static constexpr bool works_between = SharesMemory<T>;
   template <class Program, class Device>

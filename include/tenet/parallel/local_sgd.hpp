@@ -26,6 +26,7 @@ struct LocalSgd {
   static constexpr const char* name = "local SGD";
   static constexpr bool sends_buckets = false;
   static constexpr int steps_alone = Steps;
+  static constexpr Traffic traffic{.parameters = &detail::all_reduce_moves, .steps = Steps, .most_ahead = Steps - 1};
   template <class Program, class Device, long, class T, class Cut>
   using StepOfRank = LocalSgdExecution<Program, Steps, T, Cut>;
   template <class Program, long, class T, class Cut>

@@ -34,7 +34,6 @@ template <long Steps>
 struct BoundedStaleness {
   static_assert(Steps >= 0, "BoundedStaleness<steps>: not negative");
   static constexpr Consistency consistency = Consistency::bounded_staleness(Steps);
-  static constexpr long most_ahead = Steps;
   static constexpr const char* name = "parameter server of bounded staleness";
 };
 
@@ -49,6 +48,9 @@ struct ParameterServer {
   static constexpr bool sends_buckets = true;
   static constexpr bool in_rounds = Consistency::consistency.in_rounds;
   static constexpr bool keeps_states = true;
+  static constexpr Traffic traffic{.gradients = &detail::push_moves,
+                                   .parameters = &detail::pull_moves,
+                                   .most_ahead = Consistency::consistency.staleness};
   template <class Program, class, long bucket_bytes, class T, class Cut>
   using StepOfRank = ParameterServerExecution<Program, ParameterServer, bucket_bytes, T, Cut>;
   /// Where nobody waits for all; else a device with a memory of its own owns a part (parallel/exchanged_gradients.hpp).

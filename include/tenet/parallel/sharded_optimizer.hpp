@@ -22,6 +22,7 @@ struct ShardedOptimizer {
   static constexpr bool sends_buckets = true;
   static constexpr bool scatters_gradients = true;
   static constexpr bool keeps_states = true;
+  static constexpr Traffic traffic{.gradients = &detail::scatter_moves, .parameters = &detail::gather_moves};
   using Place = Sharded;
   /// Of numbers that all ranks are to have.
   template <Transport T>

@@ -140,6 +140,7 @@ class StepTimePrediction {
       has_ranks && !serves_ranks && !Chosen::has_own_memory && Program::writes_buffers;
   static constexpr bool counts_before = Shards::in_all > 0 || Program::is_on_part;  // samples of all ranks
   static constexpr double bytes = sizeof(float);
+  static constexpr Traffic traffic = Chosen::traffic();
 
   static constexpr long staleness() {
     if constexpr (serves_ranks)
@@ -221,7 +222,7 @@ class StepTimePrediction {
     training.pass = pass;
     training.behind = rest;
     training.meeting = replicas > 1 ? options_.inside.latency : 0;
-    training.scatters = ScattersGradients<Synchronisation>;
+    training.scatters = traffic.gradients == &scatter_moves;
     if constexpr (ScattersGradients<Synchronisation> || updates_by_buckets)
       training.update_of_float = alone_.update / floats;
     else if constexpr (!serves_ranks)
@@ -273,7 +274,7 @@ class StepTimePrediction {
       if (replicas > 1) training.behind += 2 * floats * bytes / memory / replicas;
       if constexpr (AveragesParameters<Synchronisation>) {
         training.exchange = SimulatedTraining::Exchange::parameters;
-        training.steps_alone = Synchronisation::steps_alone;
+        training.steps_alone = traffic.steps;
         training.result_floats = 0;
         training.behind += add * floats;
       } else {
@@ -282,7 +283,7 @@ class StepTimePrediction {
         training.counts_during = !counts_before && !counts_with_results;
       }
     }
-    training.by_ring = std::is_same_v<Synchronisation, Ring>;
+    training.by_ring = traffic.gradients == &ring_moves;
     return training;
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tenet/comm/collectives.hpp>
+#include <tenet/parallel/traffic.hpp>
 #include <vector>
 
 /// How the gradients of replicas become one: the policies of the axis `synchronisation`.
@@ -29,6 +30,7 @@ struct Sharded {
 struct Direct {
   static constexpr const char* name = "direct";
   static constexpr bool sends_buckets = false;
+  static constexpr Traffic traffic{};
   using Place = Sharded;
 };
 
@@ -38,6 +40,7 @@ struct AllReduce {
   static constexpr const char* name = "all-reduce";
   using Place = Sharded;  ///< of the update, between replicas that share the parameters
   static constexpr bool sends_buckets = true;
+  static constexpr Traffic traffic{.gradients = &detail::all_reduce_moves};
   /// By a `Transport`, or a `DeviceGroup`.
   template <class T>
   static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
@@ -52,6 +55,7 @@ struct Ring {
   static constexpr const char* name = "ring";
   using Place = Sharded;  ///< of the update, between replicas that share the parameters
   static constexpr bool sends_buckets = true;
+  static constexpr Traffic traffic{.gradients = &detail::ring_moves};
   template <class T>
   static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
     if (!has_lines_for(transport.size(), floats)) return all_reduce(transport, data, floats, label, weight);

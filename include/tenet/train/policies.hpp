@@ -210,6 +210,18 @@ struct Policies {
     else
       return Synchronisation::sends_buckets && (has_ranks || has_own_memory || !detail::HasServers<Synchronisation>);
   }
+  /// What workers bring each other in a step. Replicas that share the parameters read what they have not sent, and all
+  /// replicas meet in every step.
+  static constexpr Traffic traffic() {
+    if constexpr (std::is_void_v<Synchronisation>) {
+      return {};
+    } else if constexpr (requires { Synchronisation::traffic; }) {
+      if constexpr (has_ranks) return Synchronisation::traffic;
+      return has_own_memory || sends_buckets() ? Traffic{Synchronisation::traffic} : Traffic{};
+    } else {
+      return {.is_known = false};
+    }
+  }
   /// Whether each rank is one device of a host that gets the sum of every bucket: it updates these as they come.
   static constexpr bool updates_by_buckets() {
     if constexpr (has_ranks && !has_own_memory && sends_buckets())

@@ -34,6 +34,14 @@ inline std::string megabytes(long floats) {
   return text;
 }
 
+/// Few bytes as they are, many as megabytes.
+inline std::string bytes_text(double bytes) {
+  if (bytes < 1e5) return with_commas(static_cast<long>(bytes + 0.5)) + " bytes";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f MB", bytes * 1e-6);
+  return text;
+}
+
 /// `text` padded to `width` columns; multiplication signs and the like count as one.
 inline std::string padded(std::string text, std::size_t width) {
   std::size_t columns = 0;
@@ -196,39 +204,81 @@ std::string schedule_text() {
   }
 }
 
-/// How a training step's gradients are synchronised; nothing on one device.
+/// What a worker moves of the numbers in such parts; where the number of workers is not known, 0, as a formula.
+inline std::string moved_text(const Moving& moving, int workers, const long* floats, int parts) {
+  double moved = 0;
+  for (int i = 0; i < parts; ++i)
+    moved += workers > 0 ? moving.moved(workers, floats[i]) : static_cast<double>(floats[i]);
+  std::string result = moving.verb;
+  result += moving.at_most ? " at most " : " ";
+  if (workers == 0 && *moving.share != 0) result.append(moving.share).append(" · ");
+  return result + bytes_text(4 * moved);
+}
+
+/// What each of some workers, a step.
+inline std::string traffic_text(const Traffic& traffic, int workers, const long* floats, int parts) {
+  if (!traffic.is_known) return "; what is sent is not known";
+  if (!traffic.moves() || workers == 1) return "; nothing is sent";
+  std::string result = "; each of ";
+  result.append(workers > 0 ? std::to_string(workers) + " devices " : std::string("n ranks "));
+  if (traffic.gradients != nullptr)
+    result.append(moved_text(*traffic.gradients, workers, floats, parts)).append(" of gradients");
+  if (traffic.parameters != nullptr)
+    result.append(traffic.gradients != nullptr ? " and " : "")
+        .append(moved_text(*traffic.parameters, workers, floats, parts))
+        .append(" of parameters");
+  if (traffic.steps == 1) return result + " a step";
+  const std::string steps = std::to_string(traffic.steps);
+  return result + " every " + steps + " steps, 1/" + steps + " of it a step";
+}
+
+/// How far workers may be apart.
+inline std::string staleness_text(long most_ahead) {
+  if (most_ahead >= Traffic::unbounded) return " (any number of steps ahead)";
+  return " (at most " + std::to_string(most_ahead) + (most_ahead == 1 ? " step ahead)" : " steps ahead)");
+}
+
+/// How a training step's workers come to the same parameters, and what they send for it; nothing on one device.
 template <class Chosen, class Training>
 std::string synchronisation_text() {
   if constexpr (std::is_void_v<typename Chosen::Synchronisation>) {
     return "";
   } else {
-    std::string result = shards_text<typename Chosen::Shards>() + "gradients: ";
-    result.append(megabytes(Training::slots.parameter_floats)).append(" a step, ");
+    constexpr Traffic traffic = Chosen::traffic();
+    constexpr int workers = Chosen::has_ranks ? 0 : Chosen::Strategy::replicas;
+    std::string result = shards_text<typename Chosen::Shards>() + "synchronisation: ";
     result.append(Chosen::Synchronisation::name);
-    if constexpr (requires { Chosen::Synchronisation::Consistency::most_ahead; })
-      result.append(" (at most ")
-          .append(std::to_string(Chosen::Synchronisation::Consistency::most_ahead))
-          .append(" steps ahead)");
-    if constexpr (SharesWithoutLocks<typename Chosen::Synchronisation>)
+    if constexpr (traffic.is_known) result.append(staleness_text(traffic.most_ahead));
+    if constexpr (SharesWithoutLocks<typename Chosen::Synchronisation>) {
       result.append(" with updates by ")
           .append(std::to_string(Chosen::Synchronisation::samples_of_update))
           .append(" samples");
+      if constexpr (Training::slots.table_count > 0) result.append(", of the rows that these choose");
+    }
     if constexpr (Chosen::sends_buckets()) {
       constexpr auto plan = plan_buckets(Training::lowered, Training::slots, Chosen::Buckets::bucket_bytes / 4);
+      long floats[static_cast<std::size_t>(plan.count) + 1]{};
+      for (std::size_t b = 0; b < static_cast<std::size_t>(plan.count); ++b) floats[b] = plan.buckets[b].floats;
       const int before = Training::lowered.first_update;
-      result.append(" in ").append(std::to_string(plan.count)).append(plan.count == 1 ? " bucket" : " buckets");
+      result.append(traffic_text(traffic, workers, floats, plan.count));
+      result.append(", in ").append(std::to_string(plan.count)).append(plan.count == 1 ? " bucket" : " buckets");
       result.append(", the first after ").append(std::to_string(plan.buckets[0].ready)).append(" of ");
       result.append(std::to_string(before)).append(" steps");
+    } else {
+      result.append(traffic_text(traffic, workers, &Training::slots.parameter_floats, 1));
     }
     if constexpr (Training::is_on_part) {
-      long sums = 0, floats = 0;
+      int sums = 0;
+      long floats[static_cast<std::size_t>(Training::lowered.first_update)]{}, all = 0;
       for (int s = 0; s < Training::lowered.first_update; ++s)
         if (is_sum_over_workers(Training::lowered.steps[s])) {
-          ++sums;
-          floats += Training::lowered.steps[s].attribute;
+          floats[sums] = Training::lowered.steps[s].attribute;
+          all += floats[sums++];
         }
       result.append("; in its passes ").append(std::to_string(sums)).append(" sums over all workers, of ");
-      result.append(with_commas(4 * floats)).append(" bytes together");
+      result.append(bytes_text(4.0 * static_cast<double>(all))).append(" together");
+      if constexpr (workers != 1)
+        result.append(", for which each ").append(moved_text(all_reduce_moves, workers, floats, sums));
     }
     return result.append("\n");
   }

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <tenet/comm/collectives.hpp>
+
+/// What workers bring each other in a training step, as data. It stands beside each synchronisation, in its `traffic`,
+/// and is what `summary()` prints, a timeline plans and `predict_step_time` looks at.
+namespace tenet {
+
+/// How numbers come from worker to worker.
+struct Moving {
+  const char* verb;                           ///< what a worker does: "sends"
+  const char* share;                          ///< so many times m numbers, of n workers: "2 (n - 1)/n"; empty: once
+  double (*moved)(int workers, long floats);  ///< so many numbers of a worker
+  double (*seconds)(int workers, long floats, const LinkCost& link){};  ///< null: there is no formula
+  bool at_most = false;                                                 ///< it may be fewer numbers
+};
+
+struct Traffic {
+  static constexpr long unbounded = 1L << 62;
+
+  const Moving* gradients = nullptr;   ///< of each bucket, when it is ready; null: they stay where they are
+  const Moving* parameters = nullptr;  ///< behind the update: of each bucket; of all at once where no gradients move
+  int steps = 1;                       ///< once in so many steps
+  long most_ahead = 0;                 ///< so many steps ahead of the slowest worker, before it waits for it
+  bool is_known = true;                ///< else nothing is said of what moves
+
+  constexpr bool moves() const { return gradients != nullptr || parameters != nullptr; }
+  constexpr bool has_formula() const {
+    return is_known && (gradients == nullptr || gradients->seconds != nullptr) &&
+           (parameters == nullptr || parameters->seconds != nullptr);
+  }
+};
+
+namespace detail {
+
+constexpr int rounds_of_doubling(int workers) {
+  int rounds = 0;
+  while (1 << rounds < workers) ++rounds;
+  return rounds;
+}
+
+/// `all_reduce`: most is sent by doubling, which is for few numbers.
+inline constexpr Moving all_reduce_moves{
+    "sends", "⌈log₂ n⌉",
+    [](int workers, long floats) { return static_cast<double>(rounds_of_doubling(workers)) * floats; },
+    [](int workers, long floats, const LinkCost& link) { return AllReduceTimes(workers, floats, link).least(); }, true};
+
+/// `reduce_scatter` and `all_gather`, a ring's two halves.
+inline constexpr Moving scatter_moves{
+    "sends", "(n - 1)/n", [](int workers, long floats) { return (workers - 1.0) / workers * floats; },
+    [](int workers, long floats, const LinkCost& link) {
+      return (workers - 1) * (link.seconds + (link.seconds_per_float + link.seconds_per_sum) * floats / workers);
+    }};
+inline constexpr Moving gather_moves{
+    "sends", scatter_moves.share, scatter_moves.moved, [](int workers, long floats, const LinkCost& link) {
+      return (workers - 1) * (link.seconds + link.seconds_per_float * floats / workers);
+    }};
+
+/// Both of them where there are numbers for all parts, as `Ring` does it.
+inline constexpr Moving ring_moves{"sends", "2 (n - 1)/n",
+                                   [](int workers, long floats) {
+                                     return has_lines_for(workers, floats) ? 2 * scatter_moves.moved(workers, floats)
+                                                                           : all_reduce_moves.moved(workers, floats);
+                                   },
+                                   [](int workers, long floats, const LinkCost& link) {
+                                     return has_lines_for(workers, floats)
+                                                ? scatter_moves.seconds(workers, floats, link) +
+                                                      gather_moves.seconds(workers, floats, link)
+                                                : all_reduce_moves.seconds(workers, floats, link);
+                                   }};
+
+/// To servers and from them.
+inline constexpr Moving push_moves{"pushes", "", [](int, long floats) { return static_cast<double>(floats); }};
+inline constexpr Moving pull_moves{"pulls", "", push_moves.moved};
+
+}  // namespace detail
+
+}  // namespace tenet
