@@ -176,6 +176,25 @@ TEST_CASE("parameter servers: requests are recorded from being asked for until t
   }
 }
 
+TEST_CASE("parameter servers: waiting for a rank that is late is not moving", "[timeline]") {
+  using Rank = Learner<Distributed<ThreadWorld>, ParameterServer<>>;
+  const network::Samples<Rank> samples(16);
+  CommunicationOverlap found;
+  ranks::run_well(2, [&](ThreadTransport& transport) {
+    const ThreadWorld::Joined joined(transport);
+    Rank trainer{{.learning_rate = 0.05f}, 0};
+    for (int step = 0; step < 4; ++step) {
+      if (transport.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      trainer.step(samples.inputs.data(), samples.targets.data(), 16);
+    }
+    trainer.synchronize();
+    if (transport.rank() == 0) found = trainer.timeline().overlap();
+  });
+  CHECK(found.seconds > 0.15);
+  CHECK(found.moving_seconds > 0);
+  CHECK(found.moving_seconds < 0.5 * found.seconds);
+}
+
 TEST_CASE("local SGD: what ranks send now and then is recorded", "[timeline]") {
   const trace::File file = train_two<LocalSgd<2>>(4);
   for (const long rank : {0L, 1L}) {

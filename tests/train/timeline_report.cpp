@@ -87,6 +87,13 @@ TEST_CASE("of communication, waiting for other ranks is told from moving", "[tim
   CHECK(share({row({span(wait, 0, 10), span(collective, 0, 10)}), row({span(collective, 5, 10)})}).moving_seconds ==
         Approx(5e-9));
   CHECK(share({row({span(wait, 0, 10), span(collective, 0, 10)})}).hidden_share_of_moving() == 0);
+  // A request of a server lasts until it is answered; meanwhile messages move numbers, its own or those of others.
+  const CommunicationOverlap served =
+      share({row({span(step, 0, 50)}), row({span(message, 10, 14), span(message, 90, 96), span(request, 10, 100)})});
+  CHECK(served.seconds == Approx(90e-9));
+  CHECK(served.hidden_seconds == Approx(40e-9));
+  CHECK(served.moving_seconds == Approx(10e-9));
+  CHECK(served.hidden_moving_seconds == Approx(4e-9));
 }
 
 TEST_CASE("passes are the steps of one that follow each other", "[timeline_report]") {

@@ -34,24 +34,24 @@ struct RecordedRow {
 /// How long ranks or replicas communicated, and for how much of that time some device of this rank computed.
 struct CommunicationOverlap {
   double seconds = 0, hidden_seconds = 0;
-  /// Of these, the time in which numbers moved. In what is left this rank waited for what others had yet to send: no
-  /// link, however quick, makes that shorter.
+  /// Of these, the time in which numbers moved. In what is left this rank waited for what others had yet to send, or
+  /// servers to answer: no link, however quick, makes that shorter.
   double moving_seconds = 0, hidden_moving_seconds = 0;
 
   double hidden_share() const { return seconds > 0 ? hidden_seconds / seconds : 0; }
   double hidden_share_of_moving() const { return moving_seconds > 0 ? hidden_moving_seconds / moving_seconds : 0; }
 };
 /// Communication lasts from its beginning to its end on this rank, and so includes waiting for other ranks; that ends,
-/// for a message, when the first part of it has come.
+/// for a message, when the first part of it has come. While a request of a server is open, numbers move by its messages
+/// alone.
 inline CommunicationOverlap communication_overlap(std::span<const RecordedRow> rows) {
   std::vector<Interval> communicating, moving, computing;
   const auto add = [](std::vector<Interval>& to, const std::vector<Interval>& from) {
     to.insert(to.end(), from.begin(), from.end());
   };
   for (const RecordedRow& row : rows) {
-    const std::vector<Interval> own = row.during({SpanKind::collective, SpanKind::message, SpanKind::request});
-    add(communicating, own);
-    add(moving, without(own, row.during({SpanKind::wait})));
+    add(communicating, row.during({SpanKind::collective, SpanKind::message, SpanKind::request}));
+    add(moving, without(row.during({SpanKind::collective, SpanKind::message}), row.during({SpanKind::wait})));
     add(computing, row.during({SpanKind::step, SpanKind::update}));
   }
   computing = united(std::move(computing));
