@@ -261,4 +261,5 @@ TEST_CASE("the timeline of several devices shows what they do together", "[paral
     CHECK(bytes == 2 * 4 * (Weights<Net>::table.parameter_floats + Weights<Net>::table.buffer_floats));
     CHECK(steps == 2 * Recorded::Training::lowered.used.steps);
   }
+  CHECK(report.text().find("\n  communication is not planned: all-reduce\n") != std::string::npos);
 }

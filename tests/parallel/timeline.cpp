@@ -21,14 +21,15 @@ using Buckets = BucketBytes<4096>;
 template <class... Policies>
 using Learner = Trainer<WholeRows, CrossEntropy, Sgd, Features<16>, Reference, Policies..., Timeline<>>;
 
-/// The files of two ranks that train for some steps, in one.
+/// The files of ranks that train for some steps, in one.
 template <class... Policies>
-trace::File train_two(int steps, int batch = 16) {
+trace::File train_ranks(int ranks, int steps, int batch = 16) {
   using Rank = Learner<Distributed<ThreadWorld>, Policies...>;
   const TemporaryFolder folder;
-  std::vector<std::string> paths{folder / "0.json", folder / "1.json"};
+  std::vector<std::string> paths;
+  for (int rank = 0; rank < ranks; ++rank) paths.push_back(folder / (std::to_string(rank) + ".json"));
   const network::Samples<Rank> samples(batch);
-  ranks::run_well(2, [&](ThreadTransport& transport) {
+  ranks::run_well(ranks, [&](ThreadTransport& transport) {
     const ThreadWorld::Joined joined(transport);
     Rank trainer{{.learning_rate = 0.05f}, 0};
     for (int step = 0; step < steps; ++step) trainer.step(samples.inputs.data(), samples.targets.data(), batch);
@@ -38,10 +39,18 @@ trace::File train_two(int steps, int batch = 16) {
   TraceEvents::merge(paths, folder / "all.json");
   return trace::read(folder / "all.json");
 }
+template <class... Policies>
+trace::File train_two(int steps, int batch = 16) {
+  return train_ranks<Policies...>(2, steps, batch);
+}
 
 std::vector<trace::Event> named(std::vector<trace::Event> events, const std::string& name) {
   std::erase_if(events, [&](const trace::Event& event) { return event.name != name; });
   return events;
+}
+/// What is planned for rank 0.
+std::vector<trace::Event> planned_communication(const trace::File& file) {
+  return file.of(TimelineReport::planned_process, 2, "collective");
 }
 bool overlap(const trace::Event& a, const trace::Event& b) { return a.begin < b.end() && b.begin < a.end(); }
 
@@ -195,8 +204,80 @@ TEST_CASE("parameter servers: waiting for a rank that is late is not moving", "[
   CHECK(found.moving_seconds < 0.5 * found.seconds);
 }
 
-TEST_CASE("local SGD: what ranks send now and then is recorded", "[timeline]") {
+TEST_CASE("servers' communication and updates are not planned, and the report says so", "[timeline]") {
+  using Rank = Learner<Distributed<ThreadWorld>, ParameterServer<Sharded, Asynchronous>>;
+  const network::Samples<Rank> samples(16);
+  ranks::run_well(2, [&](ThreadTransport& transport) {
+    const ThreadWorld::Joined joined(transport);
+    Rank trainer{{.learning_rate = 0.05f}, 0};
+    for (int step = 0; step < 3; ++step) trainer.step(samples.inputs.data(), samples.targets.data(), 16);
+    trainer.synchronize();
+    const std::string text = trainer.timeline().text();
+    if (text.find("\n  communication is not planned: asynchronous parameter server\n") == std::string::npos)
+      throw Error(text);
+  });
+  const trace::File file = train_two<ParameterServer<Sharded, Asynchronous>>(3);
+  const long plan = TimelineReport::planned_process;
+  CHECK(file.processes.at(plan) == "planned without communication, rank 0");
+  CHECK(planned_communication(file).empty());
+  CHECK(static_cast<int>(file.of(plan, 1, "step").size()) == Rank::Training::lowered.first_update);
+}
+
+TEST_CASE("what is planned to move is what the synchronisation moves", "[timeline]") {
+  using Rank = Learner<Distributed<ThreadWorld>, Buckets>;
+  constexpr auto plan = plan_buckets(Rank::Training::lowered, Rank::Training::slots, 1024);
+  constexpr auto count = static_cast<std::size_t>(plan.count);
+  const LinkCost link = [] {
+    ThreadNetwork network(2);
+    return ThreadTransport(network, 0).link();
+  }();
+  // In microseconds; a file has a thousandth of them.
+  constexpr int ranks = 4;
+  const auto check = [&](const std::vector<trace::Event>& found, std::size_t from, const char* name,
+                         const Moving& moving, const auto& bucket_of) {
+    REQUIRE(found.size() >= from + count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const int b = bucket_of(i);
+      const long floats = plan.buckets[static_cast<std::size_t>(b)].floats;
+      CHECK(found[from + i].name == name + (" " + std::to_string(b)));
+      CHECK(found[from + i].duration == Approx(1e6 * moving.seconds(ranks, floats, link)).margin(0.002));
+    }
+  };
+  const auto in_order = [](std::size_t i) { return static_cast<int>(i); };
+  const auto by_ring = planned_communication(train_ranks<Ring, Buckets>(ranks, 3));
+  CHECK(by_ring.size() == count);
+  check(by_ring, 0, "bucket", detail::ring_moves, in_order);
+  check(planned_communication(train_ranks<Buckets>(ranks, 3)), 0, "bucket", detail::all_reduce_moves, in_order);
+  // The same link, another way: the two differ.
+  CHECK(detail::ring_moves.seconds(ranks, plan.buckets[0].floats, link) >
+        1.1 * detail::all_reduce_moves.seconds(ranks, plan.buckets[0].floats, link));
+
+  const trace::File file = train_ranks<ShardedOptimizer, Buckets>(ranks, 3);
+  const auto sharded = planned_communication(file);
+  CHECK(sharded.size() == 2 * count);
+  check(sharded, 0, "bucket", detail::scatter_moves, in_order);
+  check(sharded, count, "parameters", detail::gather_moves, [&](std::size_t i) { return plan.by_need[i]; });
+  const auto steps = file.of(TimelineReport::planned_process, 1, "step");
+  CHECK(static_cast<int>(steps.size()) == Rank::Training::lowered.used.steps);
+  CHECK(sharded[count].begin + 0.002 >= steps[static_cast<std::size_t>(Rank::Training::lowered.first_update)].begin);
+}
+
+TEST_CASE("local SGD: what ranks send now and then is recorded, and planned for such steps", "[timeline]") {
   const trace::File file = train_two<LocalSgd<2>>(4);
+  const auto planned = planned_communication(file);
+  const auto steps = file.of(TimelineReport::planned_process, 1, "step");
+  REQUIRE(!steps.empty());
+  bool meets = false;
+  for (const trace::Event& training : file.of(0, 1, "training step"))
+    if (std::abs(training.begin - steps[0].begin) < 0.002)
+      meets = static_cast<long>(training.arguments["step"].number) % 2 == 0;
+  CHECK(planned.size() == (meets ? 1 : 0));
+  if (meets) CHECK(planned[0].name == "parameters");
+  if (meets) CHECK(planned[0].begin + 0.002 >= steps.back().end());
+  const auto always = planned_communication(train_two<LocalSgd<1>>(3));
+  REQUIRE(always.size() == 1);
+  CHECK(always[0].arguments["bytes"].number == 4.0 * static_cast<double>(Weights<WholeRows>::table.parameter_floats));
+  CHECK(planned_communication(train_two<LocalSgd<100>>(3)).empty());
   for (const long rank : {0L, 1L}) {
     long averaged = 0;
     for (const trace::Event& message : file.of(rank, 2, "message")) averaged += message.name == "share parameters";

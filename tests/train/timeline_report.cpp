@@ -185,3 +185,30 @@ TEST_CASE("a report of rows by hand", "[timeline_report]") {
   CHECK(planned[0].begin == Approx(1000));
   CHECK(planned[3].end() == Approx(1070));
 }
+
+TEST_CASE("a report says what communication it does not plan", "[timeline_report]") {
+  Hand hand;
+  hand.program.buckets = {{3, 100, 0}};
+  hand.program.synchronisation = "somebody's";
+  hand.program.traffic = {.gradients = &detail::ring_moves};
+  TimelineRecorder recorder(100);
+  recorder.describe_link({.workers = 2, .seconds = 1e-5, .seconds_per_float = 1e-7});
+  TimelineRow& device = recorder.add_row("device 0");
+  for (int s = 0; s < 4; ++s) hand.add(device, s, 1'000'000 + 10'000 * s, 1'010'000 + 10'000 * s);
+  device.add({.begin = 1'000'000, .end = 1'040'000, .number = 4, .step = 1, .kind = SpanKind::training_step});
+  constexpr long process = TimelineReport::planned_process;
+  const auto planned = [&] { return trace::File(TimelineReport(recorder, {&hand.program, 1}, 1).events().text()); };
+  const auto text = [&] { return TimelineReport(recorder, {&hand.program, 1}, 1).text(); };
+  const trace::File known = planned();
+  const auto buckets = known.of(process, 2, "collective");
+  REQUIRE(buckets.size() == 1);
+  CHECK(buckets[0].name == "bucket 0");
+  CHECK(buckets[0].duration == Approx(2 * 10 + 100 * 0.1));  // us: two latencies, half of the numbers twice
+  CHECK(known.processes.at(process) == "planned");
+  CHECK_THAT(text(), !Contains("not planned"));
+  hand.program.traffic = {.gradients = &detail::push_moves, .parameters = &detail::pull_moves};
+  const trace::File unknown = planned();
+  CHECK(unknown.of(process, 2, "collective").empty());
+  CHECK(unknown.processes.at(process) == "planned without communication");
+  CHECK_THAT(text(), Contains("\n  communication is not planned: somebody's\n"));
+}

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <tenet/exec/buckets.hpp>
 #include <tenet/exec/step_names.hpp>
 #include <tenet/exec/step_work.hpp>
 #include <tenet/graph/device_schedule.hpp>
 #include <tenet/parallel/device_turns.hpp>
+#include <tenet/parallel/traffic.hpp>
 #include <vector>
 
 /// A program's steps without its type: their names, and when the compiler expects them to run. For timelines.
@@ -36,6 +38,7 @@ struct PlannedStep {
 struct PlannedBucket {
   int ready = 0;  ///< after so many steps
   long floats = 0;
+  int needed = 0;  ///< its place in the order in which parameters are needed
 };
 
 /// A program's steps, in the order in which one device runs them.
@@ -48,6 +51,10 @@ struct PlannedSteps {
   int replicas = 1;                 ///< each with a part of the batch
   bool shares_update = true;        ///< each updates a part of the parameters; else all of them
   bool updates_by_buckets = false;  ///< as they come
+  bool updates = true;              ///< else servers do
+  const char* synchronisation = "";
+  Traffic traffic{};  ///< of workers
+  long parameter_floats = 0;
   std::vector<PlannedStep> steps;
   std::vector<PlannedBucket> buckets;
 
@@ -152,6 +159,9 @@ template <class P, class Buckets>
     const auto& bucket = buckets.buckets[static_cast<std::size_t>(b)];
     result.buckets.push_back({bucket.ready, bucket.floats});
   }
+  for (int i = 0; i < buckets.count; ++i)
+    result.buckets[static_cast<std::size_t>(buckets.by_need[static_cast<std::size_t>(i)])].needed = i;
+  result.parameter_floats = P::slots.parameter_floats;
   return result;
 }
 
@@ -163,56 +173,83 @@ struct PlannedSpan {
 };
 struct PlannedSchedule {
   std::vector<PlannedSpan> steps, buckets;
-  double computing = 0;  ///< of all devices together
+  std::vector<PlannedSpan> parameters;  ///< of buckets, or -1, all of them: what comes behind the update
+  double computing = 0;                 ///< of all devices together
   double end = 0;
 };
 
+/// What a training step is planned for.
+struct PlannedFor {
+  int batch = 1;
+  double seconds_of_cost = 1;
+  int workers = 1;
+  LinkCost link{};    ///< between them
+  bool meets = true;  ///< it is a step in which parameters move, where that is not every one
+};
+
 /// The schedule of a training step. A step of cost c takes c · seconds_of_cost, and begins when its device is free and
-/// the steps of other devices that it needs have ended. Bucket b takes seconds_of_bucket(b), and begins when its
-/// gradients are there and the buckets before it have left; the update begins behind the last one. Where buckets are
-/// updated as they come, it ends when the part of each has ended, one after the other and none before its bucket.
-template <class SecondsOfBucket>
-PlannedSchedule planned_schedule(const PlannedSteps& program, int batch, double seconds_of_cost,
-                                 SecondsOfBucket seconds_of_bucket) {
+/// the steps of other devices that it needs have ended. What moves between workers does as the program's `traffic`
+/// says; nothing where that has no formula. A bucket begins when its gradients are there and the buckets before it have
+/// left; the update begins behind the last one. Where buckets are updated as they come, it ends when the part of each
+/// has ended, one after the other and none before its bucket. Where parameters move, too, each worker updates a part
+/// of each bucket, in the order in which parameters are needed, and behind that all of them gather it: the next step
+/// may begin meanwhile. Parameters that move alone do so at the end of the step.
+inline PlannedSchedule planned_schedule(const PlannedSteps& program, const PlannedFor& given) {
   PlannedSchedule result;
   const auto index = [](int i) { return static_cast<std::size_t>(i); };
+  const Traffic& traffic = program.traffic;
+  const bool sends = traffic.has_formula() && traffic.gradients != nullptr,
+             moves_parameters = traffic.has_formula() && traffic.parameters != nullptr && given.meets,
+             gathers = sends && moves_parameters;
+  const auto seconds_of_moving = [&](const Moving* moving, long floats) {
+    return moving->seconds(given.workers, floats, given.link);
+  };
   std::vector<double> free(index(program.devices));
   std::vector<std::vector<std::pair<int, double>>> ended(index(program.devices));  // number and time
-  double gradients = 0;
+  double gradients = 0, update_begin = 0, update_end = 0, all_floats = 0;
+  for (const PlannedBucket& bucket : program.buckets) all_floats += static_cast<double>(bucket.floats);
+  const auto share_of = [&](std::size_t b) { return static_cast<double>(program.buckets[b].floats) / all_floats; };
   bool updates = false;
   std::vector<double> ends(program.steps.size() + 1);  // of all steps so far
   const auto leave = [&](std::size_t steps) {          // the buckets that are ready
-    for (std::size_t b = result.buckets.size(); b < program.buckets.size(); ++b) {
+    for (std::size_t b = result.buckets.size(); sends && b < program.buckets.size(); ++b) {
       if (program.buckets[b].ready > static_cast<int>(steps)) return;
       const double begin = std::max(gradients, ends[index(program.buckets[b].ready)]);
-      gradients = begin + seconds_of_bucket(static_cast<int>(b));
+      gradients = begin + seconds_of_moving(traffic.gradients, program.buckets[b].floats);
       result.buckets.push_back({0, static_cast<int>(b), begin, gradients});
     }
   };
-  const double samples = static_cast<double>(batch) / program.replicas;
+  const double samples = static_cast<double>(given.batch) / program.replicas;
   const auto seconds_of = [&](const PlannedStep& step) {
-    return (step.cost + samples * step.cost_of_sample) * seconds_of_cost;
+    return (step.cost + samples * step.cost_of_sample) * given.seconds_of_cost;
   };
   const auto begin_of_update = [&](std::size_t first, double device) {
-    double update = 0, floats = 0;
+    double update = 0;
     for (std::size_t s = first; s < program.steps.size() && program.steps[s].pass == Pass::update; ++s)
       update += seconds_of(program.steps[s]);
-    for (const PlannedBucket& bucket : program.buckets) floats += static_cast<double>(bucket.floats);
+    if (!sends) return device;
     for (std::size_t b = 0; b < result.buckets.size(); ++b)
-      device =
-          std::max(device, result.buckets[b].end) + update * static_cast<double>(program.buckets[b].floats) / floats;
+      device = std::max(device, result.buckets[b].end) + update * share_of(b);
     return device - update;
   };
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     const PlannedStep& step = program.steps[s];
+    if (step.pass == Pass::update && !program.updates) {
+      ends[s + 1] = ends[s];
+      continue;
+    }
     if (step.pass == Pass::update && !updates) {
       updates = true;
       leave(s);
       const double begin = program.updates_by_buckets ? begin_of_update(s, free[0]) : gradients;
       for (double& time : free) time = std::max(time, begin);
+      update_begin = free[0];
     }
     double seconds = seconds_of(step);
-    if (step.pass == Pass::update && program.shares_update) seconds /= program.replicas;
+    if (step.pass == Pass::update && gathers)
+      seconds /= given.workers;
+    else if (step.pass == Pass::update && program.shares_update)
+      seconds /= program.replicas;
     const bool all = step.device < 0;
     if (all) seconds /= program.devices;
     for (int d = all ? 0 : step.device; d < (all ? program.devices : step.device + 1); ++d) {
@@ -220,17 +257,36 @@ PlannedSchedule planned_schedule(const PlannedSteps& program, int batch, double 
       for (int other = 0; other < static_cast<int>(step.before.size()); ++other)
         for (const auto& [number, time] : ended[index(other)])
           if (other != d && number < step.before[index(other)])
-            begin = std::max(begin, time + StepCosts::wait * seconds_of_cost);
+            begin = std::max(begin, time + StepCosts::wait * given.seconds_of_cost);
       free[index(d)] = begin + seconds;
       ended[index(d)].push_back({step.number, free[index(d)]});
       result.steps.push_back({d, static_cast<int>(s), begin, free[index(d)]});
       result.computing += seconds;
       ends[s + 1] = std::max({ends[s + 1], ends[s], free[index(d)]});
     }
+    if (step.pass == Pass::update) update_end = free[0];
     leave(s + 1);
   }
   for (const double time : free) result.end = std::max(result.end, time);
   result.end = std::max(result.end, gradients);
+  const auto move_parameters = [&](int bucket, double begin, long floats) {
+    result.parameters.push_back({0, bucket, begin, begin + seconds_of_moving(traffic.parameters, floats)});
+  };
+  if (gathers) {
+    std::vector<int> by_need(program.buckets.size());
+    std::iota(by_need.begin(), by_need.end(), 0);
+    std::sort(by_need.begin(), by_need.end(),
+              [&](int a, int b) { return program.buckets[index(a)].needed < program.buckets[index(b)].needed; });
+    double updated = update_begin, gathered = gradients;
+    for (const int b : by_need) {
+      updated += (update_end - update_begin) * share_of(index(b));
+      move_parameters(b, std::max(updated, gathered), program.buckets[index(b)].floats);
+      gathered = result.parameters.back().end;
+    }
+  } else if (moves_parameters) {
+    move_parameters(-1, result.end, program.parameter_floats);
+    result.end = result.parameters.back().end;
+  }
   return result;
 }
 

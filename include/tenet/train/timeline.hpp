@@ -37,10 +37,20 @@ class TimelineRecording {
           name, replicas, plan_buckets(P::lowered, P::slots, trains ? Chosen::Buckets::bucket_bytes / 4 : 1)));
     else
       programs_.push_back(planned_steps<P>(name, replicas, BucketPlan<1>{}));
-    programs_.back().trains = trains;
-    programs_.back().shares_update = !Chosen::has_own_memory;
-    programs_.back().updates_by_buckets = Chosen::updates_by_buckets() && updates_by_elements<P>();
-    if (!trains) programs_.back().buckets.clear();
+    PlannedSteps& program = programs_.back();
+    program.trains = trains;
+    program.shares_update = !Chosen::has_own_memory;
+    program.updates_by_buckets = Chosen::updates_by_buckets() && updates_by_elements<P>();
+    if (!trains) {
+      program.buckets.clear();
+      return;
+    }
+    program.updates = !Chosen::asks_servers;
+    program.traffic = Chosen::traffic();
+    // Devices with memories of their own have links of which nothing is known here.
+    program.traffic.is_known = program.traffic.is_known && !(Chosen::has_own_memory && program.traffic.moves());
+    if constexpr (!std::is_void_v<typename Chosen::Synchronisation>)
+      program.synchronisation = Chosen::Synchronisation::name;
   }
 
   TimelineReport report() const { return {recorder_, programs_, devices_}; }

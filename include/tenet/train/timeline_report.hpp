@@ -152,6 +152,8 @@ class TimelineReport {
           if (step->step_of(span.index).pass == pass) expected += span.end - span.begin;
         line("  %-10s %12.1f %12.1f\n", tenet::name_of(pass), 1e6 * computing(*step, pass), 1e6 * expected);
       }
+      if (!step->program->traffic.has_formula())
+        line("  communication is not planned: %s\n", step->program->synchronisation);
       for (const Difference& found : furthest_from_plan(*step, 3))
         line("  furthest from the plan: %s, measured %.1f us, planned %.1f us\n",
              step->step_of(found.index).name.c_str(), 1e6 * found.measured, 1e6 * found.planned);
@@ -264,14 +266,24 @@ class TimelineReport {
       if (!program.trains) continue;
       MeasuredStep step{*median, &program};
       const int batch = static_cast<int>(median->number);
-      const double cost = planned_schedule(program, batch, 1, [](int) { return 0.0; }).computing;
-      step.plan = planned_schedule(program, batch, computing(step) / cost, [&](int b) {
-        const LinkCost link{link_.seconds, link_.seconds_per_float, link_.seconds_per_sum, link_.shares};
-        return AllReduceTimes(link_.workers, program.buckets[static_cast<std::size_t>(b)].floats, link).least();
-      });
+      PlannedFor given{.batch = batch, .workers = link_.workers, .meets = meets(program, *median)};
+      given.link = {link_.seconds, link_.seconds_per_float, link_.seconds_per_sum, link_.shares};
+      given.seconds_of_cost = computing(step) / planned_schedule(program, given).computing;
+      step.plan = planned_schedule(program, given);
       return step;
     }
     return {};
+  }
+
+  /// Whether parameters moved in a training step, where that is not every one. What moves before the first step is that
+  /// of step 0.
+  bool meets(const PlannedSteps& program, const Span& step) const {
+    if (program.traffic.steps == 1) return true;
+    for (const RecordedRow& row : std::span(rows_).subspan(std::min(devices_, rows_.size())))
+      for (const Span& span : row.spans)
+        if (span.kind == SpanKind::message && span.step > 0 && span.begin >= step.begin && span.end <= step.end)
+          return true;
+    return false;
   }
 
   /// Passes and spans of a row, in the order in which they begin, and of several that begin together the longest first:
@@ -304,7 +316,8 @@ class TimelineReport {
 
   void add_plan(TraceEvents& events, const MeasuredStep& step) const {
     const long process = planned_process + rank_;
-    events.process(process, ranks_ > 1 ? "planned, rank " + std::to_string(rank_) : "planned", 2L * rank_ + 1);
+    const std::string what = step.program->traffic.has_formula() ? "planned" : "planned without communication";
+    events.process(process, ranks_ > 1 ? what + ", rank " + std::to_string(rank_) : what, 2L * rank_ + 1);
     const auto time = [&](double planned_seconds) {
       return step.span.begin + static_cast<std::int64_t>(1e9 * planned_seconds);
     };
@@ -322,11 +335,18 @@ class TimelineReport {
       add_row(events, process, number, row);
     }
     const long number = static_cast<long>(rows.size()) + 1;
-    if (!step.plan.buckets.empty()) events.row(process, number, "communication");
-    for (const PlannedSpan& span : step.plan.buckets)
-      events.complete(
-          process, number, "bucket " + std::to_string(span.index), "collective", time(span.begin), time(span.end),
-          JsonMembers().add("bytes", 4 * step.program->buckets[static_cast<std::size_t>(span.index)].floats));
+    if (!step.plan.buckets.empty() || !step.plan.parameters.empty()) events.row(process, number, "communication");
+    const auto add = [&](const std::vector<PlannedSpan>& spans, const char* name) {
+      for (const PlannedSpan& span : spans) {
+        const bool is_bucket = span.index >= 0;
+        const long floats = is_bucket ? step.program->buckets[static_cast<std::size_t>(span.index)].floats
+                                      : step.program->parameter_floats;
+        events.complete(process, number, is_bucket ? name + (" " + std::to_string(span.index)) : name, "collective",
+                        time(span.begin), time(span.end), JsonMembers().add("bytes", 4 * floats));
+      }
+    };
+    add(step.plan.buckets, "bucket");
+    add(step.plan.parameters, "parameters");
   }
 
   static const char* category_of(SpanKind kind) {
