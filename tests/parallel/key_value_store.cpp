@@ -131,6 +131,61 @@ TEST_CASE("requests of a higher priority overtake those that wait, but none of t
   CHECK(place(3) < place(3, static_cast<int>(place(3)) + 1));
 }
 
+TEST_CASE("a pull of a higher priority overtakes those that wait", "[key_value_store]") {
+  // Two pulls at a time: of keys that nobody has assigned yet. Of those behind them, one is answered as soon as its own
+  // key and one of the first two are there only if it is sent before the others.
+  ranks::run_well(2, [&](ThreadTransport& transport) {
+    Store store(transport, {.consistency = Consistency::asynchronous(), .servers = {1}, .limit = 10s});
+    if (store.rank() == 0) {
+      float found[6]{};
+      std::vector<PendingRequest> pulls(1);  // pulls[k] is of key k
+      for (const int key : {1, 2, 3, 4, 5})
+        pulls.push_back(store.pull(key, {&found[key], 1}, {.priority = key == 5 ? 7 : 0}));
+      for (const int key : {1, 5, 3, 4, 2}) {
+        const auto value = static_cast<float>(key);
+        store.assign(key, {&value, 1}).wait();
+        if (key == 5) pulls[5].wait();
+      }
+      for (PendingRequest& pull : pulls) pull.wait();
+      for (const int key : {1, 2, 3, 4, 5}) expect(found[key] == static_cast<float>(key), "the value");
+    }
+    store.synchronize();
+  });
+}
+
+TEST_CASE("a request is ready when it is answered, and when no answer can come", "[key_value_store]") {
+  std::atomic<bool> goes_on{false};
+  ranks::run_well(2, [&](ThreadTransport& transport) {
+    Store store(transport, {.limit = 20s});
+    const std::vector<float> ones(20'000, 1.0f);  // a part on each rank
+    std::vector<float> found(ones.size());
+    if (store.rank() == 0) store.assign(0, found).wait();
+    if (store.rank() == 1) expect(wait_until([&] { return goes_on.load(); }, 20s), "the other one goes on");
+    PendingRequest pushed = store.push(0, ones), pulled = store.pull(0, found);
+    pushed.wait();
+    expect(pushed.ready(), "who has waited is done");
+    if (store.rank() == 0) {
+      const bool was_ready = pulled.ready();
+      goes_on = true;
+      expect(!was_ready, "the other one has not pushed");
+    }
+    expect(wait_until([&] { return pulled.ready(); }, 20s), "an answer, though nobody waits for it");
+    for (const float x : found) expect(x == 2, "the sum is there");
+    pulled.wait();
+    store.synchronize();
+  });
+  ranks::run(2, [&](ThreadTransport& transport) {
+    Store store(transport, {.servers = {1}, .limit = 300ms});
+    if (store.rank() == 1) return std::this_thread::sleep_for(1s);
+    float values[2]{};
+    PendingRequest first = store.pull(0, {&values[0], 1}), second = store.pull(1, {&values[1], 1});
+    CHECK(!second.ready());
+    CHECK(message_of([&] { first.wait(); }) != "");  // nobody assigns these keys
+    CHECK(second.ready());
+    CHECK(message_of([&] { second.wait(); }) != "");
+  });
+}
+
 TEST_CASE("the updater is told of weights and settings, the reduction is the user's", "[key_value_store]") {
   ranks::run_well(3, [&](ThreadTransport& transport) {
     float weight = 0, setting = 0;
