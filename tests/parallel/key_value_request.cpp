@@ -27,3 +27,28 @@ TEST_CASE("a request that nobody has made is done", "[key_value_request]") {
   CHECK(request.ready());
   CHECK_NOTHROW(request.wait());
 }
+
+TEST_CASE("a value is cut where each server has enough of it, else lies on one by its key", "[key_value_request]") {
+  const int servers[]{4, 0, 7};
+  for (const int key : {-1, 0, 1, 2, 5}) {
+    const auto whole = detail::parts_on(servers, key, 3 * detail::enough_for_a_server - 1);
+    REQUIRE(whole.size() == 1);
+    CHECK(whole[0].server == servers[(key + 3) % 3]);
+    CHECK(whole[0].range.first == 0);
+    CHECK(whole[0].range.count == 3 * detail::enough_for_a_server - 1);
+  }
+  for (const long floats : {3 * detail::enough_for_a_server, 100'003L}) {
+    const auto parts = detail::parts_on(servers, 5, floats);
+    REQUIRE(parts.size() == 3);
+    long next = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      CHECK(parts[i].server == servers[i]);
+      CHECK(parts[i].number == i);
+      CHECK(parts[i].range.first == next);
+      CHECK(std::abs(parts[i].range.count - floats / 3) < 32);
+      next += parts[i].range.count;
+    }
+    CHECK(next == floats);
+  }
+  CHECK(detail::parts_on({servers, 1}, 5, 100'003).size() == 1);
+}

@@ -1,5 +1,7 @@
 #include "tenet/parallel/key_value_store.hpp"
 
+#include <algorithm>
+
 #include "../support/message.hpp"
 #include "../support/processes.hpp"
 #include "../support/ranks.hpp"
@@ -129,6 +131,43 @@ TEST_CASE("requests of a higher priority overtake those that wait, but none of t
   };
   CHECK(place(5) < place(4));
   CHECK(place(3) < place(3, static_cast<int>(place(3)) + 1));
+}
+
+TEST_CASE("large values lie on all servers, small ones on one after the other", "[key_value_store]") {
+  for (const auto& servers : {std::vector<int>{0, 1, 2}, std::vector<int>{2, 0}}) {
+    CAPTURE(servers);
+    const auto n = static_cast<int>(servers.size());
+    constexpr int small = 6;  // keys 0 to 5
+    // What has come to each server: keys with first number and length.
+    using Part = std::array<float, 3>;
+    const auto found = ranks::collect(3, [&](ThreadTransport& transport) {
+      std::vector<Part> parts;
+      Store store(transport, {.servers = servers, .updater = [&](const Pushed& pushed, std::span<float>) {
+                                parts.push_back({static_cast<float>(pushed.key), static_cast<float>(pushed.first),
+                                                 static_cast<float>(pushed.values.size())});
+                              }});
+      const std::vector<float> values(static_cast<std::size_t>(4096 * n));
+      for (int key = 0; key <= small + 1; ++key) {
+        const std::span<const float> all(values),
+            value = key < small ? all.first(10) : all.first(values.size() - static_cast<std::size_t>(key - small));
+        if (store.rank() == 0) store.assign(key, value).wait();
+        store.push(key, value).wait();
+      }
+      store.synchronize();
+      std::sort(parts.begin(), parts.end());
+      std::vector<float> result;
+      for (const Part& part : parts) result.insert(result.end(), part.begin(), part.end());
+      return result;
+    });
+    std::vector<std::vector<float>> expected(3);
+    for (int i = 0; i < n; ++i) {
+      auto& parts = expected[static_cast<std::size_t>(servers[static_cast<std::size_t>(i)])];
+      for (int key = i; key < small; key += n) parts.insert(parts.end(), {static_cast<float>(key), 0, 10});
+      parts.insert(parts.end(), {small, static_cast<float>(4096 * i), 4096});  // as many as all of them share
+      if (i == (small + 1) % n) parts.insert(parts.end(), {small + 1, 0, static_cast<float>(4096 * n - 1)});
+    }
+    CHECK(found == expected);
+  }
 }
 
 TEST_CASE("a pull of a higher priority overtakes those that wait", "[key_value_store]") {

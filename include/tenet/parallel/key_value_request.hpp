@@ -69,13 +69,14 @@ struct ServerPart {
   std::size_t number;  // among the request's
   FloatRange range;
 };
-/// Where the value of a key lies: in parts on all servers where each has enough of it, else on one of them, key by key
-/// in turn.
+/// Floats of a value for each of its servers, from which on all of them have a part.
+inline constexpr long enough_for_a_server = 4096;
+/// Where the value of a key lies: in parts of equal size on all servers where each has enough of it; else whole on one,
+/// number key % n of the n.
 inline std::vector<ServerPart> parts_on(std::span<const int> servers, int key, long floats) {
-  constexpr long enough = 4096;
   const int count = static_cast<int>(servers.size());
   std::vector<ServerPart> parts;
-  if (count == 1 || floats < enough * count)
+  if (count == 1 || floats < enough_for_a_server * count)
     parts.push_back({servers[static_cast<std::size_t>((key % count + count) % count)], 0, {0, floats}});
   else
     for (const int server : servers)

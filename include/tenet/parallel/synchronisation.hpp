@@ -16,7 +16,9 @@ struct OnRank {
   static constexpr FloatRange part(long floats, int replica, int) { return {0, replica == rank ? floats : 0}; }
   static constexpr int least_replicas = rank + 1;
 };
-/// A part of them on each: n servers hold 1/n of the parameters, and have 1/n of the traffic.
+/// A part of them on each: n servers hold 1/n of the parameters, and have 1/n of the traffic. The servers of
+/// `ParameterServer` do so of buckets that have 4096 numbers and more for each; one that is smaller lies on one server
+/// whole, and bucket by bucket in turn.
 struct Sharded {
   static std::vector<int> servers() { return {}; }
   static constexpr FloatRange part(long floats, int replica, int replicas) {
