@@ -8,16 +8,11 @@
 #include <csignal>
 #include <tenet/comm/common_memory.hpp>
 #include <tenet/comm/recorded_transport.hpp>
-#include <tenet/parallel/parameter_server.hpp>
-#include <tenet/parallel/resident_ranks.hpp>
-#include <tenet/parallel/resident_replicas.hpp>
-#include <tenet/parallel/sharded_optimizer.hpp>
-#include <tenet/tenet.hpp>
+#include <tenet/parallel/key_value_store.hpp>
 #include <thread>
 
-#include "../support/far_device.hpp"
 #include "../support/message.hpp"
-#include "../support/training_ranks.hpp"
+#include "../support/network.hpp"
 
 // Run by mpirun, with 1, 2, 4 and more processes: every process runs all cases.
 
@@ -213,76 +208,6 @@ TEST_CASE("where the machine has no room for memory to share, its ranks exchange
   std::fill_n(numbers.data(), 1000, 1.0f);
   all_reduce(transport, numbers.data(), 1000, {"numbers", 0, 1});
   CHECK(numbers.data()[999] == static_cast<float>(transport.size()));
-}
-
-namespace {
-
-/// Trains with the policies on all ranks, and on one device with the samples of all.
-template <class Device, class World = Distributed<MpiMessages>, class... Policies>
-void check_training() {
-  using Net = networks::WholeRows;
-  using Input = Features<16>;
-  using One = Trainer<Net, CrossEntropy, Sgd, Input, Reference>;
-  using Rank = Trainer<Net, CrossEntropy, Sgd, Input, Device, World, BucketBytes<4096>, Policies...>;
-  constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
-  const int n = environment->size(), rank = environment->rank();
-  const auto count_of = [](int r) { return 2 + r % 3; };
-  int all = 0, first = 0;
-  for (int r = 0; r < n; ++r) {
-    if (r < rank) first += count_of(r);
-    all += count_of(r);
-  }
-  const network::Samples<One> samples(all);
-  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
-  One one{sgd, 0};
-  Rank trainer{sgd, static_cast<std::uint64_t>(rank)};
-  for (int step = 0; step < 20; ++step) {
-    const float expected = one.step(samples.inputs.data(), samples.targets.data(), all).loss;
-    const StepResult found =
-        trainer.step(samples.inputs.data() + first * Input::size, samples.targets.data() + first, count_of(rank));
-    CHECK(found.loss == Approx(expected).epsilon(1e-4));
-  }
-  double worst = 0, largest = 1e-30;
-  for (std::size_t i = 0; i < floats; ++i) {
-    const double expected = one.weights().parameters()[i];
-    worst = std::fmax(worst, std::fabs(trainer.weights().parameters()[i] - expected));
-    largest = std::fmax(largest, std::fabs(expected));
-  }
-  CHECK(worst < 1e-4 * largest);
-  MpiTransport transport({}, 20s);
-  std::vector<float> of_root(trainer.weights().parameters(), trainer.weights().parameters() + floats);
-  broadcast(transport, 0, of_root.data(), static_cast<long>(floats), {"parameters", 0, 0});
-  CHECK(std::equal(of_root.begin(), of_root.end(), trainer.weights().parameters()));  // to the bit
-}
-
-}  // namespace
-
-TEST_CASE("training on ranks is training on one device with the samples of all", "[mpi]") {
-  check_training<Cpu<0, 1>>();
-  check_training<Cpu<0, 1>, Distributed<Mpi>>();
-}
-
-TEST_CASE("the same on devices with memories of their own", "[mpi]") {
-  check_training<far::Device>();
-  check_training<far::Device, Distributed<Mpi>, ShardedOptimizer>();
-  check_training<far::Device, Distributed<Mpi, DataParallel<2>>>();
-}
-
-TEST_CASE("the same with parameter servers, and with the optimizer's state in parts", "[mpi]") {
-  check_training<Cpu<0, 1>, Distributed<MpiMessages>, ParameterServer<Sharded>>();
-  check_training<Cpu<0, 1>, Distributed<Mpi>, ParameterServer<OnRank<0>>>();
-  check_training<Cpu<0, 1>, Distributed<Mpi>, ShardedOptimizer>();
-}
-
-TEST_CASE("Reproducible: the bits of one process, on any number of ranks", "[mpi]") {
-  const int n = environment->size();
-  if (8 % n != 0) return;
-  using Net = networks::Residual;
-  using Input = Image<2, 6, 5>;
-  const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
-  Trainer<Net, CrossEntropy, Sgd, Input, Cpu<0, 1>, Reproducible> one{sgd, 3};
-  Trainer<Net, CrossEntropy, Sgd, Input, Cpu<0, 1>, Distributed<Mpi>, Reproducible, BucketBytes<300>> rank{sgd, 3};
-  CHECK(ranks::bits_after_steps(rank, 24, environment->rank(), n) == ranks::bits_after_steps(one, 24, 0, 1));
 }
 
 TEST_CASE("a key-value store adds up what ranks push, and says what a server does not answer", "[mpi]") {

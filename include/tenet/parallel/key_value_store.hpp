@@ -19,10 +19,10 @@ namespace tenet {
 ///     store.pull(0, values).wait();
 ///
 /// Keys are not negative. A value of 4096 numbers for each server, or more, is cut into a part for each; a smaller one
-/// lies on one, number key % n of n servers. Requests to a key are met in their order; a pull waits for the key to be assigned, and for as many pushes
-/// of the other ranks as the consistency asks for. A thread of the store's own sends, receives and serves: values move
-/// while the caller computes. Memory that is pushed from or pulled to is the store's until the request is done. (Li et
-/// al., OSDI 2014; Ho et al., NeurIPS 2013, for the bounded staleness.)
+/// lies on one, number key % n of n servers. Requests to a key are met in their order; a pull waits for the key to be
+/// assigned, and for as many pushes of the other ranks as the consistency asks for. A thread of the store's own sends,
+/// receives and serves: values move while the caller computes. Memory that is pushed from or pulled to is the store's
+/// until the request is done. (Li et al., OSDI 2014; Ho et al., NeurIPS 2013, for the bounded staleness.)
 ///
 /// The transport is the store's alone. All ranks construct and destroy a store; the destructor waits for the others.
 template <Transport T>
