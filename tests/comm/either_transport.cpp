@@ -9,7 +9,8 @@
 using namespace tenet;
 
 using Either = EitherTransport<ThreadTransport, SimulatedTransport>;
-static_assert(MayShareMemory<Either> && !SharesMemory<Either>);  // only one of them has memory in common
+struct OtherSimulated : SimulatedTransport {};
+static_assert(SharesMemory<Either> && !SharesMemory<EitherTransport<SimulatedTransport, OtherSimulated>>);
 
 namespace {
 
@@ -22,6 +23,9 @@ std::vector<float> sums(Either transport, bool is_first) {
   const bool is_shared = transport.share(numbers.data(), 5000, label, 1, [](const SharedNumbers*) {});
   if (is_shared != is_first || transport.link().shares != is_first)
     fail("share", "", is_first ? "true" : "false", "otherwise");
+  float* const memory = transport.memory(10);
+  if ((memory != nullptr) != is_first || transport.at(transport.place_of(memory)) != memory)
+    fail("at", "", is_first ? "where they lie" : "nowhere", "something else");
   all_reduce(transport, numbers.data(), 5000, {"numbers", 0, 2});
   barrier(transport, {"barrier", 0, 3});
   if (transport.arrived((transport.rank() + 1) % transport.size()))

@@ -1,4 +1,5 @@
 #include <tenet/comm/mpi.hpp>
+#include <tenet/parallel/hogwild.hpp>
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/parallel/resident_ranks.hpp>
@@ -6,6 +7,7 @@
 #include <tenet/parallel/sharded_optimizer.hpp>
 
 #include "../support/far_device.hpp"
+#include "../support/message.hpp"
 #include "../support/training_ranks.hpp"
 
 // A part of the program of comm/mpi.cpp, which mpirun runs: what trains on ranks that it has started.
@@ -152,4 +154,27 @@ TEST_CASE("ranks that do not wait for each other train, and have the same when t
   check_progress<Distributed<MpiMessages>, ParameterServer<Sharded, Asynchronous>, BucketBytes<4096>>(0.4f);
   check_progress<Distributed<Mpi>, ParameterServer<Sharded, BoundedStaleness<2>>, BucketBytes<4096>>(0.4f);
   check_progress<Distributed<Mpi>, LocalSgd<5>>(0.4f);  // 123 steps: what comes behind the last mean is not lost
+  check_progress<Distributed<Mpi>, Hogwild<4>>(0.4f);
+}
+
+namespace {
+
+/// Ranks that could have shared memory, and do not.
+struct WithoutMemory {
+  static Mpi::Transport connect() { return MpiMessages::connect(); }
+};
+
+}  // namespace
+
+TEST_CASE("Hogwild says that ranks have no memory in common", "[mpi_training]") {
+  const int ranks = Rank().of;
+  const std::string message = message_of([] { check_progress<Distributed<WithoutMemory>, Hogwild<4>>(0.4f); });
+  if (ranks == 1)
+    CHECK(message == "");  // it has all memory in common with itself
+  else
+    CHECK(message ==
+          "Hogwild: these ranks have no memory in common, for want of room or because they run on several machines; "
+          "expected ranks of one machine that share it, or ParameterServer<Sharded, Asynchronous> in place of Hogwild, "
+          "found " +
+              std::to_string(ranks) + " ranks that exchange messages");
 }

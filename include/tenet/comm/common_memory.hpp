@@ -6,8 +6,8 @@
 /// Memory that ranks read and write together.
 namespace tenet {
 
-/// So many zeros, at the same place for all ranks, who call this together. They live as long as the transport of rank
-/// 0.
+/// So many zeros, at the same place for all ranks, who call this together, and have memory in common. They live as long
+/// as the transport of rank 0.
 template <SharesMemory T>
 float* common_memory(T& transport, long floats, MessageLabel label) {
   long place = transport.rank() == 0 ? transport.place_of(transport.memory(floats)) : 0;

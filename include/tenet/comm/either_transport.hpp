@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tenet/comm/transport.hpp>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -52,12 +53,28 @@ class EitherTransport {
     visit([](auto& it) { it.finish(); });
   }
 
-  // Of the one, or both, whose ranks can have memory in common.
+  // Of the one, or both, whose ranks can have memory in common; null of the other.
   float* memory(long floats)
     requires(MayShareMemory<First> || MayShareMemory<Second>)
   {
     return visit([&]<class T>(T& it) -> float* {
       if constexpr (MayShareMemory<T>) return it.memory(floats);
+      return nullptr;
+    });
+  }
+  long place_of(const float* data) const
+    requires(SharesMemory<First> || SharesMemory<Second>)
+  {
+    return visit([&]<class T>(T& it) -> long {
+      if constexpr (SharesMemory<std::remove_const_t<T>>) return it.place_of(data);
+      return 0;
+    });
+  }
+  float* at(long place)
+    requires(SharesMemory<First> || SharesMemory<Second>)
+  {
+    return visit([&]<class T>(T& it) -> float* {
+      if constexpr (SharesMemory<T>) return it.at(place);
       return nullptr;
     });
   }

@@ -93,7 +93,7 @@ concept MayShareMemory = Transport<T> && requires(T& transport, float* data, voi
   { transport.share(data, 0L, MessageLabel{}, 1.0f, use) } -> std::same_as<bool>;
 };
 
-/// One whose ranks always have.
+/// One whose ranks have, wherever `link().shares` says so, memory that each of them can read and write.
 ///
 ///     long place_of(const float* data);  float* at(long place)
 ///         Where data lie in that memory, in a way that all ranks understand, and an address of that.

@@ -225,6 +225,7 @@ using HogwildOfRank = HogwildExecution<Program, OneReplica<typename Program::Ker
 
 /// A training step of a rank that shares the parameters with the other ranks, as replicas do. They begin with those of
 /// rank 0. A rank takes its own steps, of its own samples; results and running statistics are its own.
+/// Whether they have memory in common may turn out when they connect; if not, that throws.
 ///
 /// The trainer's parameters are a copy, which is made anew by each step; of sparse tables by `synchronize`. The same
 /// interface as `Execution`. All ranks make one together, take at least one step or synchronise, and then as many as
@@ -235,7 +236,12 @@ class HogwildRankExecution : detail::GroupOfRank<Program>, public detail::Hogwil
   using Wild = detail::HogwildOfRank<Program, samples>;
 
   HogwildRankExecution(typename Program::Kernels::Executor& executor, T transport)
-      : detail::GroupOfRank<Program>{{&executor}}, Wild(this->group), transport_(std::move(transport)) {}
+      : detail::GroupOfRank<Program>{{&executor}}, Wild(this->group), transport_(std::move(transport)) {
+    if (transport_.size() > 1 && !transport_.link().shares)
+      fail("Hogwild", "these ranks have no memory in common, for want of room or because they run on several machines",
+           "ranks of one machine that share it, or ParameterServer<Sharded, Asynchronous> in place of Hogwild",
+           std::to_string(transport_.size()) + " ranks that exchange messages");
+  }
 
   void bind(Arena arena, float* memory) {
     if (arena == Arena::parameters)
@@ -261,13 +267,19 @@ class HogwildRankExecution : detail::GroupOfRank<Program>, public detail::Hogwil
  private:
   void begin() {
     if (common_ != nullptr) return;
-    common_ = common_memory(transport_, Program::slots.parameter_floats, {"parameters", -1, 0});
+    if (transport_.size() == 1) {
+      alone_.grow(Program::slots.parameter_floats);
+      common_ = alone_.data();
+    } else {
+      common_ = common_memory(transport_, Program::slots.parameter_floats, {"parameters", -1, 0});
+    }
     if (transport_.rank() == 0) std::copy_n(own_, Program::slots.parameter_floats, common_);
     barrier(transport_, {"parameters", -2, 0});
     Wild::bind(Arena::parameters, common_);
   }
 
   T transport_;
+  Buffer alone_;  // where there are no other ranks
   float *own_ = nullptr, *common_ = nullptr;
   long meetings_ = 0;
 };
