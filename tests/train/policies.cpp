@@ -52,6 +52,12 @@ static_assert(std::is_same_v<Wrong<Parts, SyncBatchNorm>, mistake::Synchronisati
 static_assert(std::is_same_v<Wrong<SyncBatchNorm, Two, Reproducible>, mistake::ShardsOfSyncBatchNorm<Reproducible>>);
 static_assert(std::is_same_v<Wrong<SyncBatchNorm, MicroBatches<2>>, mistake::ShardsOfSyncBatchNorm<MicroBatches<2>>>);
 
+// What cuts batches is no strategy; servers of replicas add up in its order.
+static_assert(std::is_void_v<Wrong<MicroBatches<2>>> && std::is_void_v<Wrong<Reproducible>>);
+static_assert(std::is_same_v<Wrong<MicroBatches<2>, Ring>, mistake::SynchronisationOfOne<Ring>>);
+static_assert(std::is_same_v<Wrong<Reproducible, BucketBytes<64>>, mistake::SynchronisationOfOne<BucketBytes<64>>>);
+static_assert(std::is_void_v<Wrong<Reproducible, Two, ParameterServer<Sharded>>>);
+
 using Net = Linear<4, 2>;
 using One = Trainer<Net, MeanSquaredError, Sgd, Features<4>, Reference>;
 using Other = Trainer<Net, MeanSquaredError, Sgd, Reference, Features<4>>;

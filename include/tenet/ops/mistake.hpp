@@ -290,8 +290,10 @@ struct NotReproducible : Instead {
   using Instead::Instead;
   static_assert(
       never<Strategy>,
-      "Reproducible goes with DataParallel of 1, 2, 4 or 8 replicas or with Distributed, and with Direct or AllReduce: "
-      "rings, ShardedOptimizer and servers add up in an order that depends on the number of workers");
+      "Reproducible goes with DataParallel of 1, 2, 4 or 8 replicas or with Distributed, and with Direct, AllReduce or "
+      "a ParameterServer of replicas: rings, and between ranks ShardedOptimizer, LocalSgd and servers, give numbers "
+      "that "
+      "depend on how many workers there are");
 };
 template <class Shards, class Instead = Nothing>
 struct ShardsOfHogwild : Instead {

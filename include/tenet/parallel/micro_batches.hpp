@@ -18,9 +18,9 @@ struct MicroBatches {
   using OnOneDevice = DataParallel<1>;
 };
 
-/// The same bits for 1, 2, 4 or 8 replicas or ranks, with `Direct` or `AllReduce`, for any size of buckets: every batch
-/// is cut into eight shards, whatever the number of workers; their gradients are added up in the order of one tree; and
-/// statistics, dropout masks and the choice of kernels are those of the shards.
+/// The same bits for 1, 2, 4 or 8 replicas or ranks, with `Direct`, `AllReduce` or a `ParameterServer` of replicas, for
+/// any size of buckets: every batch is cut into eight shards, whatever the number of workers; their gradients are added
+/// up in the order of one tree; and statistics, dropout masks and the choice of kernels are those of the shards.
 struct Reproducible {
   static constexpr int in_all = 8, of_worker = 0;
   using OnOneDevice = DataParallel<1>;

@@ -257,7 +257,7 @@ struct Policies {
   /// Which policies do not go together.
   template <class Instead>
   static constexpr auto composition() {
-    constexpr bool single = std::is_same_v<Strategy, Single>;
+    constexpr bool single = std::is_same_v<NamedStrategy, Single>;  // whether it cuts batches or not
     using NamedOneSample = On<detail::Axis::one_sample, OneSampleNever>;
     using Named = On<detail::Axis::synchronisation, void>;
     using NamedBuckets = On<detail::Axis::buckets, void>;
@@ -274,7 +274,7 @@ struct Policies {
       return std::type_identity<mistake::SynchronisationOfOne<Named, Instead>>{};
     else if constexpr (single && !std::is_void_v<NamedBuckets>)
       return std::type_identity<mistake::SynchronisationOfOne<NamedBuckets, Instead>>{};
-    else if constexpr (single && shares_batch)
+    else if constexpr (single && shares_batch && !detail::is_cut<Shards>)
       return std::type_identity<mistake::SynchronisationOfOne<BatchNorm, Instead>>{};
     else if constexpr (computes_alone && shares_batch)
       return std::type_identity<mistake::SynchronisationOfParts<BatchNorm, Strategy, Instead>>{};
