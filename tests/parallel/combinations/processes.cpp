@@ -1,0 +1,9 @@
+#include <tenet/parallel/distributed.hpp>
+
+#include "matrix.hpp"
+
+using namespace tenet;
+using Processes = combinations::Of<Distributed<SharedMemory>>;
+static_assert(Processes::count == combinations::Count{39, 201});
+
+TEST_CASE("processes of one machine train as one device does", "[combinations]") { Processes::check_all(); }
