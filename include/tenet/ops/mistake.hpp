@@ -292,8 +292,7 @@ struct NotReproducible : Instead {
       never<Strategy>,
       "Reproducible goes with DataParallel of 1, 2, 4 or 8 replicas or with Distributed, and with Direct, AllReduce or "
       "a ParameterServer of replicas: rings, and between ranks ShardedOptimizer, LocalSgd and servers, give numbers "
-      "that "
-      "depend on how many workers there are");
+      "that depend on how many workers there are");
 };
 template <class Shards, class Instead = Nothing>
 struct ShardsOfHogwild : Instead {
