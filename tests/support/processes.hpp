@@ -56,6 +56,12 @@ class Started {
 
   void send(int rank, int signal) { kill(members_[static_cast<std::size_t>(rank)].process, signal); }
 
+  /// Whether a process ends, or says what it ends with, within the limit.
+  bool has_ended(int rank, std::chrono::milliseconds limit) {
+    pollfd ready{members_[static_cast<std::size_t>(rank)].pipe, POLLIN, 0};
+    return poll(&ready, 1, limit.count() > 0 ? static_cast<int>(limit.count()) : 0) > 0;
+  }
+
   /// Those that have not ended after `limit` are killed.
   std::vector<Outcome> outcomes(std::chrono::milliseconds limit = std::chrono::minutes(1)) {
     const auto latest = std::chrono::steady_clock::now() + limit;

@@ -64,7 +64,7 @@ inline std::uint64_t number_of_machine() {
 ///     rank 0 to each: that it is here        each to rank 0: the same, and waits      rank 0 to each: that all are
 ///
 /// Rank 0 waits as long as the limit from its own coming. Another rank knows then whether rank 0 has come, and waits
-/// again as long for what it has found.
+/// again as long, and a second, for what it has found.
 inline void meet(MPI_Comm all, std::chrono::nanoseconds limit, const MessageLabel& label) {
   constexpr int here = 32765, complete = 32766, missing = 32767;
   int rank = 0, size = 1;
@@ -124,7 +124,8 @@ inline void meet(MPI_Comm all, std::chrono::nanoseconds limit, const MessageLabe
     send(0, here);
     if (!wait_until([&] { return come(0); }, limit, 0)) fail_for(0);
     bool is_complete = false;
-    wait_until([&] { return (is_complete = come(1)) || come(2); }, limit, 0);
+    // A moment longer than rank 0 waits for the others: its answer is to come before nobody knows whom it lacks.
+    wait_until([&] { return (is_complete = come(1)) || come(2); }, limit + std::chrono::seconds(1), 0);
     if (!is_complete) fail_for(found);
   }
 }
