@@ -295,6 +295,6 @@ TEST_CASE("a process of Hogwild that is killed is named where the others would m
 TEST_CASE("the summary says what is shared", "[hogwild]") {
   const std::string summary = Wild<networks::WholeRows, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, 3, 8>().summary();
   CAPTURE(summary);
-  CHECK(summary.find("\nsynchronisation: Hogwild! (at most 0 steps ahead) with updates by 8 samples; nothing is "
+  CHECK(summary.find("\nsynchronisation: Hogwild! with updates by 8 samples; nothing is "
                      "sent\n3 devices, each: cpu") != std::string::npos);
 }

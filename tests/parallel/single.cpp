@@ -29,8 +29,7 @@ static_assert(&Plain::Training::trace == &InParts::Training::trace);
 
 TEST_CASE("the summary says on how many devices a step runs", "[single]") {
   CHECK(Plain().summary().find("\ndevice: cpu") != std::string::npos);
-  CHECK(Parallel().summary().find(
-            "\nsynchronisation: direct (at most 0 steps ahead); nothing is sent\n2 devices, each: cpu") !=
+  CHECK(Parallel().summary().find("\nsynchronisation: direct (synchronous); nothing is sent\n2 devices, each: cpu") !=
         std::string::npos);
   const std::string in_parts = InParts().summary();
   CAPTURE(in_parts);
@@ -43,9 +42,8 @@ TEST_CASE("the summary says on how many devices a step runs", "[single]") {
       Trainer<networks::WholeRows, CrossEntropy, Sgd, DataParallel<2>, Ring, BucketBytes<1000>, Features<16>>;
   const std::string summary = ByRing().summary();
   CAPTURE(summary);
-  CHECK(summary.find(
-            "\nsynchronisation: ring (at most 0 steps ahead); each of 2 devices sends 19,840 bytes of gradients a "
-            "step, in 4 buckets, the first after 13 of 21 steps\n") != std::string::npos);
+  CHECK(summary.find("\nsynchronisation: ring (synchronous); each of 2 devices sends 19,840 bytes of gradients a "
+                     "step, in 4 buckets, the first after 13 of 21 steps\n") != std::string::npos);
   using Served = Trainer<networks::WholeRows, CrossEntropy, Sgd, Distributed<ThreadWorld>,
                          ParameterServer<Sharded, BoundedStaleness<3>>, Features<16>>;
   ranks::run_well(1, [](ThreadTransport& transport) {

@@ -71,23 +71,22 @@ struct Unknown {
 }  // namespace
 
 TEST_CASE("replicas that share parameters send nothing", "[traffic]") {
-  const std::string nothing = " (at most 0 steps ahead); nothing is sent";
+  const std::string nothing = " (synchronous); nothing is sent";
   CHECK(net<>() == "without: ");
   CHECK(net<DataParallel<2>>() == "direct" + nothing);
   CHECK(net<MicroBatches<4>>() == "direct" + nothing);
   CHECK(net<Reproducible>() == "direct" + nothing);
   CHECK(net<DataParallel<2>, ParameterServer<>>() == "bulk-synchronous parameter server" + nothing);
-  CHECK(net<DataParallel<2>, Hogwild<8>>() ==
-        "Hogwild! (at most 0 steps ahead) with updates by 8 samples; nothing is sent");
+  CHECK(net<DataParallel<2>, Hogwild<8>>() == "Hogwild! with updates by 8 samples; nothing is sent");
   CHECK(line<Clicks, Tokens<32>, DataParallel<2>, Hogwild<8>>() ==
-        "Hogwild! (at most 0 steps ahead) with updates by 8 samples, of the rows that these choose; nothing is sent");
+        "Hogwild! with updates by 8 samples, of the rows that these choose; nothing is sent");
   begins(net<DataParallel<1>, Ring>(), "ring" + nothing + ", in 1 bucket, the first after ");
 }
 
 TEST_CASE("replicas that send buckets send their parts of them", "[traffic]") {
   const auto sent = [](const char* name, int devices, const std::string& what) {
-    return name + std::string(" (at most 0 steps ahead); each of ") + std::to_string(devices) + " devices sends " +
-           what + " of gradients";
+    return name + std::string(" (synchronous); each of ") + std::to_string(devices) + " devices sends " + what +
+           " of gradients";
   };
   begins(net<DataParallel<2>, Ring>(), sent("ring", 2, all) + in_one_bucket);
   begins(net<DataParallel<8>, Ring>(), sent("ring", 8, bytes(floats * 14.0 / 8)) + in_one_bucket);
@@ -107,26 +106,25 @@ TEST_CASE("devices with memories of their own send gradients to each other, or t
 }
 
 TEST_CASE("of ranks, whose number is not known, the summary has formulas", "[traffic]") {
-  begins(rank<>(), "all-reduce (at most 0 steps ahead); each of n ranks sends at most ⌈log₂ n⌉ · " + all +
-                       " of gradients" + in_one_bucket);
+  begins(rank<>(),
+         "all-reduce (synchronous); each of n ranks sends at most ⌈log₂ n⌉ · " + all + " of gradients" + in_one_bucket);
   const std::string ring =
-      "ring (at most 0 steps ahead); each of n ranks sends 2 (n - 1)/n · " + all + " of gradients" + in_one_bucket;
+      "ring (synchronous); each of n ranks sends 2 (n - 1)/n · " + all + " of gradients" + in_one_bucket;
   begins(rank<Ring>(), ring);
   begins(net<Distributed<ThreadWorld, DataParallel<2>>, Ring>(), ring);
-  begins(rank<ShardedOptimizer>(), "sharded optimizer (at most 0 steps ahead); each of n ranks sends (n - 1)/n · " +
-                                       all + " of gradients and sends (n - 1)/n · " + all + " of parameters" +
-                                       in_one_bucket);
+  begins(rank<ShardedOptimizer>(), "sharded optimizer (synchronous); each of n ranks sends (n - 1)/n · " + all +
+                                       " of gradients and sends (n - 1)/n · " + all + " of parameters" + in_one_bucket);
   CHECK(rank<LocalSgd<8>>() == "local SGD (at most 7 steps ahead); each of n ranks sends at most ⌈log₂ n⌉ · " + all +
                                    " of parameters every 8 steps, 1/8 of it a step");
   begins(rank<LocalSgd<2>>(), "local SGD (at most 1 step ahead); ");
   CHECK(rank<LocalSgd<1>>() ==
-        "local SGD (at most 0 steps ahead); each of n ranks sends at most ⌈log₂ n⌉ · " + all + " of parameters a step");
+        "local SGD (synchronous); each of n ranks sends at most ⌈log₂ n⌉ · " + all + " of parameters a step");
 }
 
 TEST_CASE("ranks push to servers and pull from them, as far ahead as these allow", "[traffic]") {
   const std::string moves =
       "; each of n ranks pushes " + all + " of gradients and pulls " + all + " of parameters" + in_one_bucket;
-  begins(rank<ParameterServer<>>(), "bulk-synchronous parameter server (at most 0 steps ahead)" + moves);
+  begins(rank<ParameterServer<>>(), "bulk-synchronous parameter server (synchronous)" + moves);
   begins(rank<ParameterServer<OnRank<0>, BoundedStaleness<3>>>(),
          "parameter server of bounded staleness (at most 3 steps ahead)" + moves);
   begins(rank<ParameterServer<Sharded, Asynchronous>>(),

@@ -103,7 +103,7 @@ TEST_CASE("the summary of a trainer says what synchronised batch norm adds up", 
   using Net = Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, Flatten, Linear<2704, 3>>;
   Trainer<Net, CrossEntropy, Sgd, Pixels, Reference, DataParallel<2>, SyncBatchNorm> trainer;
   CHECK(contains(trainer.summary(),
-                 "\nsynchronisation: direct (at most 0 steps ahead); nothing is sent; in its passes 4 sums over all "
+                 "\nsynchronisation: direct (synchronous); nothing is sent; in its passes 4 sums over all "
                  "workers, of 64 "
                  "bytes together, for which each sends at most 64 bytes\n"));
 }

@@ -234,6 +234,7 @@ inline std::string traffic_text(const Traffic& traffic, int workers, const long*
 
 /// How far workers may be apart.
 inline std::string staleness_text(long most_ahead) {
+  if (most_ahead == 0) return " (synchronous)";
   if (most_ahead >= Traffic::unbounded) return " (any number of steps ahead)";
   return " (at most " + std::to_string(most_ahead) + (most_ahead == 1 ? " step ahead)" : " steps ahead)");
 }
@@ -248,7 +249,10 @@ std::string synchronisation_text() {
     constexpr int workers = Chosen::has_ranks ? 0 : Chosen::Strategy::replicas;
     std::string result = shards_text<typename Chosen::Shards>() + "synchronisation: ";
     result.append(Chosen::Synchronisation::name);
-    if constexpr (traffic.is_known) result.append(staleness_text(traffic.most_ahead));
+    // Replicas of Hogwild meet behind each step, but nobody waits for another one's updates within it.
+    if constexpr (traffic.is_known &&
+                  !(SharesWithoutLocks<typename Chosen::Synchronisation> && traffic.most_ahead == 0))
+      result.append(staleness_text(traffic.most_ahead));
     if constexpr (SharesWithoutLocks<typename Chosen::Synchronisation>) {
       result.append(" with updates by ")
           .append(std::to_string(Chosen::Synchronisation::samples_of_update))
