@@ -138,7 +138,7 @@ void check_progress(float most) {
   const network::Samples<Part> samples(count * rank.of);
   Part part{{.learning_rate = 0.1f, .momentum = 0.5f}, static_cast<std::uint64_t>(rank.number)};
   float loss = 0;
-  for (int step = 0; step < 123; ++step)
+  for (int step = 0; step < 303; ++step)
     loss =
         part.step(samples.inputs.data() + count * rank.number * 16, samples.targets.data() + count * rank.number, count)
             .loss;
@@ -153,7 +153,7 @@ void check_progress(float most) {
 TEST_CASE("ranks that do not wait for each other train, and have the same when they have met", "[mpi_training]") {
   check_progress<Distributed<MpiMessages>, ParameterServer<Sharded, Asynchronous>, BucketBytes<4096>>(0.4f);
   check_progress<Distributed<Mpi>, ParameterServer<Sharded, BoundedStaleness<2>>, BucketBytes<4096>>(0.4f);
-  check_progress<Distributed<Mpi>, LocalSgd<5>>(0.4f);  // 123 steps: what comes behind the last mean is not lost
+  check_progress<Distributed<Mpi>, LocalSgd<5>>(0.4f);  // 303 steps: what comes behind the last mean is not lost
   check_progress<Distributed<Mpi>, Hogwild<4>>(0.4f);
 }
 
