@@ -249,11 +249,24 @@ int wait_for_a_late_rank() {
   return EXIT_SUCCESS;
 }
 
+/// The last rank has connected, and sends nothing: in memory that they share.
+int wait_for_a_silent_rank() {
+  Mpi::Transport transport = Mpi::connect();
+  const int last = transport.size() - 1;
+  if (transport.rank() == last) std::this_thread::sleep_for(60s);
+  float number = 0;
+  std::fprintf(stderr, "%s, and saves\n", message_of([&] {
+                                            transport.receive_into(last, &number, 1, {"bucket", 3, 17});
+                                          }).c_str());
+  return EXIT_SUCCESS;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   MpiEnvironment mpi(argc, argv);
   environment = &mpi;
   if (argc == 2 && std::string(argv[1]) == "--late") return wait_for_a_late_rank();
+  if (argc == 2 && std::string(argv[1]) == "--silent") return wait_for_a_silent_rank();
   return Catch::Session().run(argc, argv);
 }

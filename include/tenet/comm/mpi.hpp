@@ -1,12 +1,5 @@
 #pragma once
 
-// The C++ bindings that MPI once had cost every includer, and MPI_Init's caller is us.
-#ifndef OMPI_SKIP_MPICXX
-#define OMPI_SKIP_MPICXX 1
-#endif
-#ifndef MPICH_SKIP_MPICXX
-#define MPICH_SKIP_MPICXX 1
-#endif
 #include <algorithm>
 #include <boost/mpi/communicator.hpp>
 #include <boost/mpi/datatype.hpp>
@@ -16,7 +9,7 @@
 #include <tenet/comm/collectives.hpp>
 #include <tenet/comm/either_transport.hpp>
 #include <tenet/comm/message_tag.hpp>
-#include <tenet/comm/mpi_meeting.hpp>
+#include <tenet/comm/mpi_meeting.hpp>  // first, as it includes MPI without what its C++ bindings cost
 #include <tenet/comm/shared_memory.hpp>
 #include <tenet/comm/time_limit.hpp>
 #include <tenet/comm/transport.hpp>
@@ -32,16 +25,17 @@ namespace tenet {
 /// A training communicates on a thread of its own. MPI has to allow that: if it does not, the constructor throws.
 ///
 /// MPI's end waits for all processes, for ever. A program that has caught the error of a wait, has saved what it had
-/// and ends waits for `time_limit`, then ends the job.
+/// and ends waits for `time_limit`, then ends the job. One that has not waited in vain waits as long as the others
+/// take.
 class MpiEnvironment {
  public:
   MpiEnvironment(int& argc, char**& argv) : environment_(argc, argv, boost::mpi::threading::multiple) {
     check_threads(boost::mpi::environment::thread_level());
   }
   ~MpiEnvironment() {
-    if (!detail::has_waited_in_vain.load() || std::uncaught_exceptions() > 0) return;  // Boost ends the job of these
+    if (std::uncaught_exceptions() > 0) return;  // Boost ends the job
     try {
-      detail::meet(world_, time_limit(), {"the end of MPI", -1, -1});
+      detail::meet(world_, detail::has_waited_in_vain ? time_limit() : any_time, {"the end of MPI", -1, -1});
     } catch (const std::exception& error) {
       std::fprintf(stderr, "%s\n", error.what());
       MPI_Abort(world_, EXIT_FAILURE);
@@ -60,6 +54,8 @@ class MpiEnvironment {
   }
 
  private:
+  static constexpr std::chrono::hours any_time{24 * 365};
+
   boost::mpi::environment environment_;
   boost::mpi::communicator world_;
 };
@@ -175,7 +171,7 @@ class MpiTransport {
 
     void begin(const MpiTransport& transport, int from, long floats, const MessageLabel& label, float* to) {
       cancel();  // what the use of a segment has left by an exception
-      message_ = {from, floats, transport.segment_of(floats), label, to};
+      message_ = {from, floats, transport.segment_of(floats), label, transport.tags_.tag(label, floats), to};
       if (const auto room = static_cast<std::size_t>(std::min(floats, under_way * message_.segment));
           to == nullptr && room > memory_.size())
         memory_.resize(room);
@@ -192,7 +188,7 @@ class MpiTransport {
           cancel();
           detail::fail_waiting(transport.rank(), "waits for a message from", m.from, m.label, transport.seconds());
         }
-        if (status.MPI_TAG != transport.tags_.tag(m.label, m.floats)) {
+        if (status.MPI_TAG != m.tag) {
           cancel();
           detail::fail_message(transport.rank(), m.from, m.label, m.floats,
                                transport.tags_.label(status.MPI_TAG, m.label), detail::unknown_length);
@@ -208,6 +204,7 @@ class MpiTransport {
       int from = 0;
       long floats = 0, segment = 1;
       MessageLabel label;
+      int tag = 0;
       float* to = nullptr;
       long begun = 0, ended = 0;  ///< the first of the segment that is expected next, and used next
       MPI_Request requests[under_way]{};
@@ -274,7 +271,7 @@ class MpiTransport {
     // Without a pause between two looks, unlike others: MPI's takes as long, and a message would come later by it.
     for (int look = size() > 1 ? 400 : 0; look > 0; --look)
       if (has_come()) return true;
-    return wait_until(has_come, limit_, 0) || detail::waited_in_vain();
+    return wait_until(has_come, limit_, 0);
   }
 
   boost::mpi::communicator communicator_;

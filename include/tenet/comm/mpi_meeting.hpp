@@ -9,7 +9,6 @@
 #endif
 #include <mpi.h>
 
-#include <atomic>
 #include <cstdint>
 #include <fstream>
 #include <functional>
@@ -20,13 +19,6 @@
 /// What ranks under mpirun do before they have a transport, and at the end: meet, within a time limit. MPI's own
 /// collectives wait for ever.
 namespace tenet::detail {
-
-/// Whether a wait of this process has ended without what it waited for.
-inline std::atomic<bool> has_waited_in_vain{false};
-inline bool waited_in_vain() {
-  has_waited_in_vain = true;
-  return false;
-}
 
 inline bool is_truncated(int result) {
   int kind = 0;
@@ -58,20 +50,35 @@ inline std::uint64_t number_of_machine() {
   return std::hash<std::string>()(name + start);
 }
 
+/// How many meetings the ranks of a communicator have had before: all of them take part in each.
+inline long number_of_meeting(MPI_Comm all) {
+  static const int key = [] {
+    int made = MPI_KEYVAL_INVALID;
+    check_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &made, nullptr), 0, {"meeting"});
+    return made;
+  }();
+  void* kept = nullptr;  // the number itself
+  int found = 0;
+  check_mpi(MPI_Comm_get_attr(all, key, &kept, &found), 0, {"meeting"});
+  const std::intptr_t number = found != 0 ? reinterpret_cast<std::intptr_t>(kept) : 0;
+  check_mpi(MPI_Comm_set_attr(all, key, reinterpret_cast<void*>(number + 1)), 0, {"meeting"});
+  return number;
+}
+
 /// Waits until all ranks of a communicator have come here; past the limit an `Error` names one that has not, on all
 /// that have. What goes between them are messages without content, with the highest of the tags that MPI promises:
 ///
-///     rank 0 to each: that it is here        each to rank 0: the same, and waits      rank 0 to each: that all are
+///     rank 0 to each: that it is here        each answers: so am I        rank 0 to each: that all are
 ///
-/// Rank 0 waits as long as the limit from its own coming. Another rank knows then whether rank 0 has come, and waits
-/// again as long, and a second, for what it has found.
+/// Rank 0 waits as long as the limit from its own coming. Another rank knows then that rank 0 has come, and waits again
+/// as long, and a second, for what it has found. Who gives up has said nothing that could be taken for a later coming:
+/// it has not answered yet, and each meeting has tags of its own.
 inline void meet(MPI_Comm all, std::chrono::nanoseconds limit, const MessageLabel& label) {
-  constexpr int here = 32765, complete = 32766, missing = 32767;
+  const int here = 32767 - 3 * static_cast<int>(number_of_meeting(all) % 1000), complete = here - 1, missing = here - 2;
   int rank = 0, size = 1;
   check_mpi(MPI_Comm_rank(all, &rank), 0, label);
   check_mpi(MPI_Comm_size(all, &size), rank, label);
   const auto fail_for = [&](int peer) {
-    waited_in_vain();
     fail_waiting(rank, "waits for", peer, label, std::chrono::duration<double>(limit).count());
   };
   const auto send = [&](int to, int tag, const int* number = nullptr) {
@@ -121,8 +128,8 @@ inline void meet(MPI_Comm all, std::chrono::nanoseconds limit, const MessageLabe
     int found = 0;
     Expected expected{{expect(0, here), expect(0, complete), expect(0, missing, &found)}};
     const auto come = [&](std::size_t which) { return has_come(expected.requests[which]); };
-    send(0, here);
     if (!wait_until([&] { return come(0); }, limit, 0)) fail_for(0);
+    send(0, here);
     bool is_complete = false;
     // A moment longer than rank 0 waits for the others: its answer is to come before nobody knows whom it lacks.
     wait_until([&] { return (is_complete = come(1)) || come(2); }, limit + std::chrono::seconds(1), 0);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <concepts>
 #include <cstdio>
 #include <string>
@@ -121,9 +122,12 @@ inline std::string with_number(const char* what, int number) {
 [[noreturn, gnu::cold]] inline void fail_abandoned(int rank, const MessageLabel& label) {
   fail_abandoned(with_number("rank", rank), "rank", label);
 }
+/// Whether a wait of this process has ended without what it waited for.
+inline std::atomic<bool> has_waited_in_vain{false};
 /// `who` has waited for so long; `doing` says for whom, `found` why it is in vain.
 [[noreturn, gnu::cold]] inline void fail_waiting(std::string who, const std::string& doing, const MessageLabel& label,
                                                  double seconds, const std::string& found = "nothing") {
+  has_waited_in_vain = true;
   char limit[32];
   std::snprintf(limit, sizeof limit, "%.3g s", seconds);
   fail(who.append(", ").append(text(label)), doing, "within " + std::string(limit), found);
