@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstring>
+#include <tenet/comm/sums.hpp>
 #include <tenet/comm/transport.hpp>
-#include <tenet/core/vector.hpp>
 #include <vector>
 
 /// What all ranks do together, over any `Transport`. Every rank calls the same functions with the same counts and
@@ -43,58 +43,10 @@ constexpr FloatRange part_of(long floats, int part, int parts) {
 
 namespace detail {
 
-/// Calls vectors(i) for whole vectors of `count` numbers, and numbers(i) for those that are left.
-template <class Vectors, class Numbers>
-[[gnu::always_inline]] inline void by_vectors(long count, Vectors vectors, Numbers numbers) {
-  const long whole = count / vector_width * vector_width;
-  const int rest = static_cast<int>(count - whole);
-  for (long i = 0; i < whole; i += vector_width) vectors(i);
-  for (int i = 0; i < rest; ++i) numbers(whole + i);
-}
-
 /// Tells a transport that gains by it what is received next, into `to` or not: before numbers are sent that cross it.
 template <Transport T>
 void expect(T& transport, int from, long floats, const MessageLabel& label, float* to = nullptr) {
   if constexpr (ExpectsMessages<T>) transport.expect(from, floats, label, to);
-}
-
-/// to = scale · to + from
-inline void scale_and_add(float* to, float scale, const float* from, long count) {
-  by_vectors(
-      count, [&](long i) { store(to + i, scale * load(to + i) + load(from + i)); },
-      [&](long i) { to[i] = scale * to[i] + from[i]; });
-}
-/// to = a + b
-inline void add_floats(float* to, const float* a, const float* b, long count) {
-  by_vectors(
-      count, [&](long i) { store(to + i, load(a + i) + load(b + i)); }, [&](long i) { to[i] = a[i] + b[i]; });
-}
-/// Both become a + b.
-inline void add_to_both(float* a, float* b, long count) {
-  by_vectors(
-      count,
-      [&](long i) {
-        const auto sum = load(a + i) + load(b + i);
-        store(a + i, sum);
-        store(b + i, sum);
-      },
-      [&](long i) { a[i] = b[i] = a[i] + b[i]; });
-}
-inline void scale_floats(float* to, float scale, long count) {
-  if (scale == 1) return;
-  by_vectors(
-      count, [&](long i) { store(to + i, scale * load(to + i)); }, [&](long i) { to[i] *= scale; });
-}
-
-/// to = scale · to + from where products are rounded before they are added, as by `scale_floats` and `add_floats`: all
-/// ranks add up the same numbers. By blocks that stay in the first cache.
-inline void add_to_scaled(float* to, float scale, const float* from, long count) {
-  constexpr long block = 2048;
-  for (long first = 0; first < count; first += block) {
-    const long size = count - first < block ? count - first : block;
-    scale_floats(to + first, scale, size);
-    add_floats(to + first, to + first, from + first, size);
-  }
 }
 
 }  // namespace detail
@@ -319,7 +271,8 @@ enum class AllReduceWay { ring, two_rings, halving, doubling };
 
 /// What the ways of `all_reduce` are expected to take between n ranks.
 struct AllReduceTimes {
-  double by_parts = 0;     ///< seconds; by halving for a power of two ranks, else by a ring, or two of them by wires
+  double by_ring = 0;      ///< seconds; by two rings where these gain something
+  double by_parts = 0;     ///< seconds; by halving for a power of two ranks, else by a ring
   double by_doubling = 0;  ///< seconds
   bool halves = false;     ///< a power of two ranks
   bool two_rings = false;  ///< there is something to be gained by them
@@ -333,9 +286,9 @@ struct AllReduceTimes {
     const double m = static_cast<double>(floats), share = (n - 1.0) / n;
     const double moved = share * m * (2 * link.seconds_per_float + link.seconds_per_sum);
     two_rings = link.is_wire && n > 2;
-    by_parts = halves      ? moved + 2 * rounds * link.seconds
-               : two_rings ? share * m * (link.seconds_per_float + link.seconds_per_sum) + 2 * (n - 1) * link.seconds
-                           : moved + 2 * (n - 1) * link.seconds;
+    by_ring = moved + 2 * (n - 1) * link.seconds;
+    if (two_rings) by_ring -= share * m * link.seconds_per_float;
+    by_parts = halves ? moved + 2 * rounds * link.seconds : by_ring;
     by_sharing = moved + 2 * link.seconds;
     by_doubling = (halves ? rounds : rounds + 1) * (link.seconds + m * (link.seconds_per_float + link.seconds_per_sum));
     shares = link.shares && by_sharing < by_doubling;

@@ -17,7 +17,7 @@ class RecordedTransport {
       : timeline_row(&device.recorder().add_row(std::move(name))), device_{&device}, transport_(std::move(transport)) {
     const LinkCost cost = transport_.link();
     device.recorder().describe_link(
-        {transport_.size(), cost.seconds, cost.seconds_per_float, cost.seconds_per_sum, cost.shares});
+        {transport_.size(), cost.seconds, cost.seconds_per_float, cost.seconds_per_sum, cost.shares, cost.is_wire});
   }
 
   TimelineRow* timeline_row;

@@ -76,7 +76,7 @@ class TimelineRow {
 struct TimelineLink {
   int workers = 1;
   double seconds = 0, seconds_per_float = 0, seconds_per_sum = 0;
-  bool shares = false;
+  bool shares = false, is_wire = false;
 };
 
 /// The rows of one rank. Rows stay where they are.

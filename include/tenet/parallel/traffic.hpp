@@ -63,10 +63,8 @@ inline constexpr Moving ring_moves{"sends", "2 (n - 1)/n",
                                                                            : all_reduce_moves.moved(workers, floats);
                                    },
                                    [](int workers, long floats, const LinkCost& link) {
-                                     return has_lines_for(workers, floats)
-                                                ? scatter_moves.seconds(workers, floats, link) +
-                                                      gather_moves.seconds(workers, floats, link)
-                                                : all_reduce_moves.seconds(workers, floats, link);
+                                     const AllReduceTimes times(workers, floats, link);
+                                     return has_lines_for(workers, floats) ? times.by_ring : times.least();
                                    }};
 
 /// To servers and from them.
