@@ -102,8 +102,7 @@ class SimulatedNetwork {
     std::vector<float> data;
     MessageLabel label;
     double comes = 0, busy = 0;  // its beginning, at the receiver's port, and for how long
-    bool by_wire = false;
-    std::string lost{};  // why it never comes
+    std::string lost{};          // why it never comes
   };
   /// From one rank to another.
   struct Way {
@@ -233,7 +232,6 @@ class SimulatedTransport {
     message.comes = own().clock;
     if (to != rank_) {
       message.busy = link.busy(floats);
-      message.by_wire = link.is_wire;
       const double leaves = own().ports.send(to, link.is_wire, own().clock, message.busy);
       const auto& delay = network_->options_.delay;
       message.comes = leaves + link.latency + (delay ? delay({rank_, to, way.sent, floats, label}) : 0);
@@ -311,7 +309,8 @@ class SimulatedTransport {
     if (found != floats || !(message.label == label))
       detail::fail_message(rank_, from, label, floats, message.label, found);
     double there = message.comes;
-    if (from != rank_) there = own().ports.receive(from, message.by_wire, message.comes, message.busy);
+    if (from != rank_)
+      there = own().ports.receive(from, network_->link_between(from, rank_).is_wire, message.comes, message.busy);
     wait_until(there, receiving, from, label);
     std::vector<float> data = std::move(message.data);
     way.messages.pop_front();
