@@ -1,4 +1,5 @@
 // Replicas of a process share the parameters and the optimizer's state: there is nothing to average, or to share out.
+// However often the trainer is called, there is one message.
 // expect: LocalSgd and ShardedOptimizer are for ranks; replicas of DataParallel share parameters and optimizer state
 #include <tenet/comm/shared_memory.hpp>
 #include <tenet/parallel/data_parallel.hpp>
@@ -18,5 +19,8 @@ using Strategy = Distributed<SharedMemory>;
 
 float loss(Trainer<Net, CrossEntropy, Sgd, Image<1, 28, 28>, Strategy, LocalSgd<8>>& trainer, const float* images,
            const int* labels) {
+  trainer.step(images, labels, 32);
+  trainer.save("weights.safetensors");
+  trainer.optimizer().learning_rate = 0.1f;
   return trainer.step(images, labels, 32).loss;
 }
