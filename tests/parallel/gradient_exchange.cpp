@@ -90,7 +90,7 @@ TEST_CASE("the communication thread gives way while the other one computes, and 
     events.list.clear();
     RecordingExecution execution{&events};
     exchange.begin(1);
-    exchange.run(&execution, gradients.data(), [](long, long) {});
+    exchange.run(&execution, gradients.data(), [](int, const Bucket&) {});
     exchange.complete();
     std::erase_if(events.list, [](const std::string& event) { return event[0] != 'g' && event[0] != 'l'; });
     CHECK(events.list == std::vector<std::string>{"gives way", "looks"});
@@ -104,7 +104,7 @@ TEST_CASE("buckets leave while the backward pass goes on", "[gradient_exchange]"
   RecordingExecution execution{&events};
   std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats), 2.0f);
   exchange.begin(0.5f);
-  exchange.run(&execution, gradients.data(), [](long, long) {});
+  exchange.run(&execution, gradients.data(), [](int, const Bucket&) {});
   exchange.complete();
   for (const float value : gradients) CHECK(value == 1.0f);  // each reduced once
   const auto at = [&](const std::string& event) {
@@ -153,7 +153,7 @@ TEST_CASE("a single bucket is sent by the thread that has nothing else to do", "
   RecordingExecution execution{&events};
   std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats), 2.0f);
   exchange.begin(0.5f);
-  exchange.run(&execution, gradients.data(), [](long, long) {});
+  exchange.run(&execution, gradients.data(), [](int, const Bucket&) {});
   CHECK(events.list.back() == "b0");
   CHECK(std::count(events.threads.begin(), events.threads.end(), std::this_thread::get_id()) ==
         static_cast<long>(events.threads.size()));
@@ -174,7 +174,7 @@ TEST_CASE("what is summed within a pass is summed by the thread that waits, unle
   SummingExecution<decltype(exchange)> execution{&exchange};
   std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats));
   std::atomic<bool> is_first{true};
-  exchange.run(&execution, gradients.data(), [&](long, long) {
+  exchange.run(&execution, gradients.data(), [&](int, const Bucket&) {
     if (is_first.exchange(false)) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   });
   exchange.complete();
@@ -192,7 +192,7 @@ TEST_CASE("what a bucket has thrown comes out before anything is summed behind i
   std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats));
   exchange.begin(1);
   const auto run = [&] {
-    exchange.run(&execution, gradients.data(), [&](long, long) { fail("bucket", "has failed", "1", 2); });
+    exchange.run(&execution, gradients.data(), [&](int, const Bucket&) { fail("bucket", "has failed", "1", 2); });
   };
   CHECK(message_of(run) == "bucket: has failed; expected 1, found 2");
   CHECK(events.list.empty());
@@ -219,7 +219,7 @@ TEST_CASE("results and running statistics leave with the first bucket, and their
   };
   exchange.begin<WholeBatch>(passes, 8, true);
   exchange.run(
-      &execution, gradients.data(), [](long, long) {},
+      &execution, gradients.data(), [](int, const Bucket&) {}, NothingAwaited{},
       [] {
         return std::array{7.0f, 0.0f, 0.0f, 0.0f};
       });
@@ -232,7 +232,7 @@ TEST_CASE("results and running statistics leave with the first bucket, and their
   // Else they come when all have ended.
   events.list.clear();
   exchange.begin<WholeBatch>(passes, 8, false);
-  exchange.run(&execution, gradients.data(), [](long, long) {});
+  exchange.run(&execution, gradients.data(), [](int, const Bucket&) {});
   exchange.end(passes);
   CHECK(at("b-1") < at("b0"));  // the number of samples
   CHECK(at("b-2") > at("b" + std::to_string(exchange.plan.count - 1)));
@@ -243,7 +243,7 @@ TEST_CASE("a rank without samples takes part, and adds nothing", "[gradient_exch
   GradientExchange<LeNetStep, Recorded, 20000, RecordingTransport> exchange({&events});
   std::vector<float> gradients(static_cast<std::size_t>(LeNetStep::slots.parameter_floats), std::nanf(""));
   exchange.begin(0);
-  exchange.run(static_cast<RecordingExecution*>(nullptr), gradients.data(), [](long, long) {});
+  exchange.run(static_cast<RecordingExecution*>(nullptr), gradients.data(), [](int, const Bucket&) {});
   exchange.complete();
   for (const float value : gradients) CHECK(value == 0);
   CHECK(events.list.size() == static_cast<std::size_t>(exchange.plan.count));
@@ -260,7 +260,7 @@ TEST_CASE("a rank that does not come is named, with the bucket and the step", "[
         for (int step = 1; step <= 3; ++step) {
           if (transport.rank() == 1 && step == 3) return;
           exchange.begin(0.5f);
-          exchange.run(&execution, gradients.data(), [](long, long) {});
+          exchange.run(&execution, gradients.data(), [](int, const Bucket&) {});
           exchange.complete();
         }
       },

@@ -41,7 +41,8 @@ TEST_CASE("the optimizer's state lies on all ranks in parts", "[sharded_optimize
     std::atomic<long> sum{0}, most{0};
     ranks::run_well(count, [&](ThreadTransport& transport) {
       CpuKernels::Executor executor(1);
-      const ShardedOptimizerExecution<P, 512, ThreadTransport, WholeBatch> execution(executor, transport);
+      const ShardedOptimizerExecution<P, RankPasses<P, WholeBatch>, 512, ThreadTransport> execution(executor,
+                                                                                                    transport);
       sum += execution.state_floats();
       long found = most;
       while (found < execution.state_floats() && !most.compare_exchange_weak(found, execution.state_floats())) {

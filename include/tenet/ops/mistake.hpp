@@ -263,14 +263,6 @@ struct InsideOfRank : Instead {
   using Instead::Instead;
   static_assert(never<Strategy>, "Distributed<world, inside>: a rank is Single, or the replicas of a DataParallel");
 };
-template <class Policy, class Instead = Nothing>
-struct RanksOfReplicas : Instead {
-  using Instead::Instead;
-  static_assert(
-      never<Policy>,
-      "ParameterServer, LocalSgd, ShardedOptimizer and Hogwild are for ranks of one device each: leave DataParallel "
-      "out of Distributed, or take AllReduce or Ring");
-};
 template <class Strategy, class Instead = Nothing>
 struct NoCommonMemory : Instead {
   using Instead::Instead;

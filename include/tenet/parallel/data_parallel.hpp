@@ -5,8 +5,7 @@
 #include <tenet/comm/thread_transport.hpp>
 #include <tenet/ops/mistake.hpp>
 #include <tenet/parallel/gradient_exchange.hpp>
-#include <tenet/parallel/hierarchical_execution.hpp>
-#include <tenet/parallel/replica_passes.hpp>
+#include <tenet/parallel/rank_replica_passes.hpp>
 
 /// One program on several devices of a process that share its parameters: each runs it on a part of the batch.
 ///
@@ -17,15 +16,15 @@
 namespace tenet {
 
 /// The same interface as `Execution`.
-template <class Program, class Device, class Synchronisation = Direct, long bucket_bytes = 1 << 20,
-          class Cut = WholeBatch>
+template <class Program, class Device, class Synchronisation, long bucket_bytes, class Cut>
 class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
  public:
   using Passes = ReplicaPasses<Program, Device, Cut>;
   using Group = typename Passes::Group;
 
-  explicit ReplicatedExecution(Group& replicas)
-      : Passes(replicas, {.count = detail::shards_of_worker<Cut>(replicas.size())}, !exchanges),
+  /// Of a rank that trains by itself, or of the only one.
+  explicit ReplicatedExecution(Group& replicas, int rank = 0, int ranks = 1)
+      : Passes(replicas, detail::shards_of_rank<Cut>(rank, ranks, replicas.size()), !exchanges),
         network_(replicas.size(), replicas.limit()),
         exchanges_(index(replicas.size())) {
     if constexpr (exchanges)
@@ -43,7 +42,8 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
         const auto backward = [&](One* execution, auto prepare) {
           if constexpr (exchanges) {
             exchanges_[index(r)]->begin(this->weight(r));
-            exchanges_[index(r)]->run(execution, gradients, prepare);
+            exchanges_[index(r)]->run(execution, gradients,
+                                      [prepare](int, const Bucket& bucket) { prepare(bucket.first, bucket.floats); });
             exchanges_[index(r)]->complete();
           } else {
             this->pass(r).run_passes(execution, prepare);
@@ -72,6 +72,8 @@ class ReplicatedExecution : public ReplicaPasses<Program, Device, Cut> {
     for (int i = 0; i < Program::result_count; ++i)
       if (!Program::result_types[index(i)]->batched) *results_[index(i)].data() = this->numbers()[index(i)];
   }
+
+  void run_alone(int batch) { run(batch); }
 
   /// Adds up the gradients of the last run where `bind` has said that their sums are. The update leaves each replica's
   /// as they are: its own sums, which nobody needs as a rule, do not leave the cache.
@@ -182,7 +184,7 @@ struct StepOfReplicas<Program, Policies> {
 };
 template <class Program, class Policies>
 struct ReplicasOfRank {
-  using type = ReplicatedExecution<Program, typename Policies::Device>;
+  using type = ReplicatedExecution<Program, typename Policies::Device, Direct, 1 << 20, WholeBatch>;
 };
 template <class Program, class Policies>
   requires HasOwnMemory<typename Program::Kernels::Executor>
@@ -218,10 +220,9 @@ struct DataParallel {
   using DefinitionOf = Definition;
   template <class Program, class Policies>
   using ExecutionOf = typename detail::StepOfReplicas<Program, Policies>::type;
-  /// Where each rank of a `Distributed` has such replicas: its training step, and what it runs by itself.
-  template <class Program, class Policies, class T>
-  using StepOfRank = HierarchicalExecution<Program, typename Policies::Device, typename Policies::Synchronisation,
-                                           Policies::Buckets::bucket_bytes, T, typename Policies::Shards>;
+  /// Where each rank of a `Distributed` has such replicas: the passes of its training step, and what it runs by itself.
+  template <class Program, class Policies>
+  using PassesOfRank = RankReplicaPasses<Program, typename Policies::Device, typename Policies::Shards>;
   template <class Program, class Policies, class T>
   using ResidentStepOfRank =
       ReplicatedResidentExecution<Program, typename Policies::Device, Replicas, typename Policies::Synchronisation,

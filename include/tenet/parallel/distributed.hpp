@@ -5,7 +5,7 @@
 #include <tenet/comm/recorded_transport.hpp>
 #include <tenet/ops/mistake.hpp>
 #include <tenet/parallel/gradient_exchange.hpp>
-#include <tenet/parallel/sharded_pass.hpp>
+#include <tenet/parallel/rank_passes.hpp>
 #include <tenet/parallel/single.hpp>
 
 namespace tenet {
@@ -20,68 +20,59 @@ namespace tenet {
 /// order.
 ///
 /// The same interface as `Execution`. All ranks make one and run it together.
-template <class Program, class Synchronisation, long bucket_bytes, Transport T, class Cut = WholeBatch>
-class DistributedExecution : public ShardedPass<Program, Cut> {
+template <class Program, class Passes_, class Synchronisation, long bucket_bytes, Transport T>
+class DistributedExecution : public Passes_ {
  public:
-  using Pass = ShardedPass<Program, Cut>;
+  using Passes = Passes_;
   using Exchange = GradientExchange<Program, Synchronisation, bucket_bytes, T>;
 
-  DistributedExecution(typename Pass::Executor& executor, T transport)
-      : Pass(executor, detail::shards_of_rank<Cut>(transport.rank(), transport.size())),
-        exchange_(std::move(transport)) {
-    static_assert(Pass::updates, "a training step");
-    if constexpr (Program::is_on_part) executor.worker_sum = {&add_up_in_pass, &exchange_};
+  DistributedExecution(typename Passes::Devices& devices, T transport)
+      : Passes(devices, transport.rank(), transport.size()), exchange_(std::move(transport)) {
+    static_assert(Passes::updates, "a training step");
+    if constexpr (Program::is_on_part)
+      this->add_up_with([this](float* numbers, long floats) { exchange_.add_up_in_pass(numbers, floats); });
   }
 
   void run(int batch) {
-    send_gradients(batch);
-    if constexpr (updates_by_elements<Program>()) {
-      this->execution().prepare_update();
-      float* const states = Program::state_count > 0 ? this->memory(Arena::states) : nullptr;
-      for (int b = 0; b < Exchange::plan.count; ++b) {
-        exchange_.await(b);
-        const Bucket& bucket = Exchange::plan.buckets[static_cast<std::size_t>(b)];
-        update({bucket.first, bucket.floats}, states != nullptr ? states + bucket.first : nullptr,
-               Program::slots.parameter_floats);
-      }
-    } else {
-      exchange_.complete();
-      Pass::update();
-    }
+    send_gradients(batch, NothingAwaited{}, [this](int device) { update_arrivals(device); });
     exchange_.end(*this);
   }
 
  protected:
-  /// Forward and backward pass, behind which the gradients become those of all ranks, bucket by bucket.
-  void send_gradients(int batch) {
-    const float all = exchange_.template begin<Cut>(*this, batch, !Pass::is_cut);
-    Pass::run(
-        batch, all,
-        [&](auto* execution, auto prepare) {
-          float* const gradients = this->memory(Arena::gradients);
-          if constexpr (Pass::is_cut)  // its results are sums, too
-            exchange_.run(execution, gradients, prepare);
-          else
-            exchange_.run(execution, gradients, prepare,
-                          [&] { return batch > 0 ? Pass::numbers_of(*execution) : std::array<float, 4>{}; });
-        },
-        [](const auto&, const Shard&) {});
-  }
-
-  /// The optimizer's update of a part of the parameters, shared among the device's workers. What belongs to them of the
-  /// first state is at `states`, of the others each time `state_step` floats further.
-  void update(FloatRange part, float* states, long state_step) {
-    float* const gradients = this->memory(Arena::gradients) + part.first;
-    this->execution().update_by_blocks(
-        this->memory(Arena::parameters) + part.first, [=](long first, long, float*) { return gradients + first; },
-        states, part.count, state_step);
+  /// Forward and backward pass, behind which the gradients become those of all ranks, bucket by bucket; `await` and
+  /// `behind` as in `RankPasses::compute`.
+  template <class Await, class Behind>
+  void send_gradients(int batch, Await await, Behind behind) {
+    const float all = exchange_.template begin<typename Passes::Cut>(*this, batch, Passes::gives_results);
+    const auto backward = [&](auto* execution, auto prepare, auto wait) {
+      float* const gradients = this->memory(Arena::gradients);
+      if constexpr (Passes::gives_results)
+        exchange_.run(execution, gradients, prepare, wait,
+                      [&] { return batch > 0 ? Passes::numbers_of(*execution) : std::array<float, 4>{}; });
+      else  // they are sums, too
+        exchange_.run(execution, gradients, prepare, wait);
+    };
+    this->compute(batch, all, Exchange::plan, backward, await, behind);
   }
 
   Exchange exchange_;
 
  private:
-  static void add_up_in_pass(void* exchange, float* numbers, long floats) {
-    static_cast<Exchange*>(exchange)->add_up_in_pass(numbers, floats);
+  /// What a device of the rank does of the update: of each bucket when it has come.
+  void update_arrivals(int device) {
+    if constexpr (updates_by_elements<Program>()) {
+      this->prepare_update(device);
+      float* const states = Program::state_count > 0 ? this->memory(Arena::states) : nullptr;
+      for (int b = 0; b < Exchange::plan.count; ++b) {
+        this->behind_first(device, {"gradients of all ranks", b, exchange_.step()}, [&] { exchange_.await(b); });
+        const Bucket& bucket = Exchange::plan.buckets[static_cast<std::size_t>(b)];
+        this->update(device, {bucket.first, bucket.floats}, states != nullptr ? states + bucket.first : nullptr,
+                     Program::slots.parameter_floats);
+      }
+    } else if (device == 0) {
+      exchange_.complete();
+      this->update_all();
+    }
   }
 };
 
@@ -91,22 +82,26 @@ class ResidentRankStep;
 
 namespace detail {
 
+template <class Program, class Policies>
+struct PassesOfRank {
+  using type = RankPasses<Program, typename Policies::Shards>;
+};
+template <class Program, class Policies>
+  requires(Policies::Strategy::has_replicas)
+struct PassesOfRank<Program, Policies> {
+  using type = typename Policies::Strategy::Inside::template PassesOfRank<Program, Policies>;
+};
+
 template <class Program, class Policies, class T, class Synchronisation = typename Policies::Synchronisation>
 struct StepOfRank {
-  using type =
-      DistributedExecution<Program, Synchronisation, Policies::Buckets::bucket_bytes, T, typename Policies::Shards>;
-};
-template <class Program, class Policies, class T, class Synchronisation>
-  requires(Policies::Strategy::has_replicas && !HasStepOfRank<Synchronisation>)
-struct StepOfRank<Program, Policies, T, Synchronisation> {
-  using type = typename Policies::Strategy::Inside::template StepOfRank<Program, Policies, T>;
+  using type = DistributedExecution<Program, typename PassesOfRank<Program, Policies>::type, Synchronisation,
+                                    Policies::Buckets::bucket_bytes, T>;
 };
 template <class Program, class Policies, class T, class Synchronisation>
   requires HasStepOfRank<Synchronisation>
 struct StepOfRank<Program, Policies, T, Synchronisation> {
-  using type =
-      typename Synchronisation::template StepOfRank<Program, typename Policies::Device, Policies::Buckets::bucket_bytes,
-                                                    T, typename Policies::Shards>;
+  using type = typename Synchronisation::template StepOfRank<Program, typename PassesOfRank<Program, Policies>::type,
+                                                             Policies::Buckets::bucket_bytes, T>;
 };
 
 /// This rank's transport. Where the devices' work is recorded, so are its messages.

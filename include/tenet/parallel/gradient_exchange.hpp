@@ -41,12 +41,15 @@ class GradientExchange {
     counts_with_results_ = false;
   }
 
+  long step() const { return step_; }
+
   /// Runs the program until all buckets have left: `execution` has begun with this rank's samples. Null: it has none;
-  /// its weight is 0. A bucket that has been awaited is the sum over all ranks of weight · gradient. prepare(first,
-  /// floats), of which a copy lives until then, is called with a part of the gradients before it is sent; results()
-  /// gives this rank's results, as soon as they are there.
-  template <class Execution, class Prepare, class Results = NoResults>
-  void run(Execution* execution, float* gradients, Prepare prepare, [[maybe_unused]] Results results = {}) {
+  /// its weight is 0. A bucket that has been awaited is the sum over all ranks of weight · gradient. prepare(b,
+  /// bucket), of which a copy lives until then, is called before bucket b is sent; wait(b) before the step that needs
+  /// its parameters; results() gives this rank's results, as soon as they are there.
+  template <class Execution, class Prepare, class Wait = NothingAwaited, class Results = NoResults>
+  void run(Execution* execution, float* gradients, Prepare prepare, Wait wait = {},
+           [[maybe_unused]] Results results = {}) {
     gradients_ = gradients;
     prepare_ = prepare;
     try {
@@ -60,10 +63,7 @@ class GradientExchange {
         if (plan.count > 1 || !communicate_here("gradients", send)) queue_.submit(send);
         arrived_[static_cast<std::size_t>(b)] = queue_.submitted();
       };
-      if constexpr (detail::ScattersGradients<Synchronisation>)
-        run_by_buckets<Program>(execution, plan, gradients, leave, [this](int b) { await(b, "parameters"); });
-      else
-        run_by_buckets<Program>(execution, plan, gradients, leave);
+      run_by_buckets<Program>(execution, plan, gradients, leave, wait);
     } catch (...) {  // what has been submitted uses this call's memory
       try {
         queue_.synchronize();
@@ -101,14 +101,7 @@ class GradientExchange {
     for (int i = 0; i < plan.count; ++i) {
       const int b = plan.by_need[static_cast<std::size_t>(i)];
       make(b);
-      queue_.submit([this, b] {
-        const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
-        const MessageLabel label{gathered_.what, b, gathered_.step};
-        const auto span = open_collective(bucket.floats, label);
-        all_gather(transport_, gathered_.memory + bucket.first, bucket.floats, label);
-        if (b == plan.by_need[static_cast<std::size_t>(plan.count - 1)]) transport_.finish();
-      });
-      arrived_[static_cast<std::size_t>(b)] = queue_.submitted();
+      gather(b);
     }
   }
   /// Within `run`: makes of numbers the sum of all ranks'.
@@ -154,6 +147,17 @@ class GradientExchange {
   }
 
  private:
+  void gather(int b) {
+    queue_.submit([this, b] {
+      const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
+      const MessageLabel label{gathered_.what, b, gathered_.step};
+      const auto span = open_collective(bucket.floats, label);
+      all_gather(transport_, gathered_.memory + bucket.first, bucket.floats, label);
+      if (b == plan.by_need[static_cast<std::size_t>(plan.count - 1)]) transport_.finish();
+    });
+    arrived_[static_cast<std::size_t>(b)] = queue_.submitted();
+  }
+
   MessageLabel samples_label() const { return {"number of samples", -1, step_}; }
 
   /// Begins a step where no rank knows how many samples the others have: they tell each other while the forward pass
@@ -233,7 +237,7 @@ class GradientExchange {
     }
     if (b == statistics_leave && statistics_ != nullptr) share(statistics_, statistics);
     const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
-    prepare_(bucket.first, bucket.floats);
+    prepare_(b, bucket);
     const MessageLabel label{"bucket", b, step_};
     if constexpr (detail::ScattersGradients<Synchronisation>) {
       const auto span = open_collective(bucket.floats, label);
@@ -283,7 +287,7 @@ class GradientExchange {
 
   T transport_;
   float *gradients_ = nullptr, *statistics_ = nullptr;
-  Function<void(long, long)> prepare_;
+  Function<void(int, const Bucket&)> prepare_;
   std::array<float, 4> results_{};
   bool has_results_ = false, counts_with_results_ = false;  // of this step: they leave with a bucket
   float weight_ = 0, sum_ = 0;

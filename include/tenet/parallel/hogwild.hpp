@@ -18,7 +18,7 @@ namespace tenet {
 
 template <class Program, class Group, int samples>
 class HogwildExecution;
-template <class Program, int samples, SharesMemory T>
+template <class Program, class Devices, int samples, SharesMemory T>
 class HogwildRankExecution;
 
 /// A batch is cut into parts of so many samples. Replicas take one after the other, whoever is free; each computes the
@@ -37,8 +37,8 @@ struct Hogwild {
   static constexpr bool works_between = SharesMemory<T>;
   template <class Program, class Device>
   using StepOfReplicas = HogwildExecution<Program, Replicas<Device, typename Program::Kernels>, Samples>;
-  template <class Program, class Device, long, class T, class Cut>
-  using StepOfRank = HogwildRankExecution<Program, Samples, T>;
+  template <class Program, class Passes, long, class T>
+  using StepOfRank = HogwildRankExecution<Program, typename Passes::Devices, Samples, T>;
 };
 
 /// Numbers that several threads read and write at the same time. Each is a whole number at any time, but nothing is
@@ -213,30 +213,39 @@ struct OneReplica {
   }
 };
 
-template <class Program>
+/// What a rank trains with: one device, or its replicas.
+template <class Executor>
 struct GroupOfRank {
-  OneReplica<typename Program::Kernels::Executor> group;
+  using Group = OneReplica<Executor>;
+  Group group;
+  explicit GroupOfRank(Executor& executor) : group{&executor} {}
+};
+template <class Device, class Kernels>
+struct GroupOfRank<Replicas<Device, Kernels>> {
+  using Group = Replicas<Device, Kernels>;
+  Group& group;
+  explicit GroupOfRank(Group& replicas) : group(replicas) {}
 };
 
-template <class Program, int samples>
-using HogwildOfRank = HogwildExecution<Program, OneReplica<typename Program::Kernels::Executor>, samples>;
+template <class Program, class Devices, int samples>
+using HogwildOfRank = HogwildExecution<Program, typename GroupOfRank<Devices>::Group, samples>;
 
 }  // namespace detail
 
-/// A training step of a rank that shares the parameters with the other ranks, as replicas do. They begin with those of
-/// rank 0. A rank takes its own steps, of its own samples; results and running statistics are its own.
-/// Whether they have memory in common may turn out when they connect; if not, that throws.
+/// A training step of a rank that shares the parameters with the other ranks, as replicas do, those of the rank, too.
+/// They begin with those of rank 0. A rank takes its own steps, of its own samples; results and running statistics are
+/// its own. Whether they have memory in common may turn out when they connect; if not, that throws.
 ///
 /// The trainer's parameters are a copy, which is made anew by each step; of sparse tables by `synchronize`. The same
 /// interface as `Execution`. All ranks make one together, take at least one step or synchronise, and then as many as
 /// they like.
-template <class Program, int samples, SharesMemory T>
-class HogwildRankExecution : detail::GroupOfRank<Program>, public detail::HogwildOfRank<Program, samples> {
+template <class Program, class Devices, int samples, SharesMemory T>
+class HogwildRankExecution : detail::GroupOfRank<Devices>, public detail::HogwildOfRank<Program, Devices, samples> {
  public:
-  using Wild = detail::HogwildOfRank<Program, samples>;
+  using Wild = detail::HogwildOfRank<Program, Devices, samples>;
 
-  HogwildRankExecution(typename Program::Kernels::Executor& executor, T transport)
-      : detail::GroupOfRank<Program>{{&executor}}, Wild(this->group), transport_(std::move(transport)) {
+  HogwildRankExecution(Devices& devices, T transport)
+      : detail::GroupOfRank<Devices>(devices), Wild(this->group), transport_(std::move(transport)) {
     if (transport_.size() > 1 && !transport_.link().shares)
       fail("Hogwild", "these ranks have no memory in common, for want of room or because they run on several machines",
            "ranks of one machine that share it, or ParameterServer<Sharded, Asynchronous> in place of Hogwild",

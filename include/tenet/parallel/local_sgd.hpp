@@ -5,14 +5,14 @@
 // clang-format on
 
 #include <tenet/comm/collectives.hpp>
-#include <tenet/parallel/sharded_pass.hpp>
+#include <tenet/parallel/rank_passes.hpp>
 #include <tenet/parallel/synchronisation.hpp>
 
 /// Ranks that train by themselves and average their parameters now and then: the synchronisation `LocalSgd`. Not part
 /// of tenet/tenet.hpp.
 namespace tenet {
 
-template <class Program, int steps_alone, Transport T, class Cut>
+template <class Program, class Passes, int steps_alone, Transport T>
 class LocalSgdExecution;
 // On a device with a memory of its own: parallel/resident_ranks.hpp, a part of tenet/cuda.hpp.
 template <class Program, int steps_alone, Transport T, class Cut>
@@ -27,8 +27,8 @@ struct LocalSgd {
   static constexpr bool sends_buckets = false;
   static constexpr int steps_alone = Steps;
   static constexpr Traffic traffic{.parameters = &detail::all_reduce_moves, .steps = Steps, .most_ahead = Steps - 1};
-  template <class Program, class Device, long, class T, class Cut>
-  using StepOfRank = LocalSgdExecution<Program, Steps, T, Cut>;
+  template <class Program, class Passes, long, class T>
+  using StepOfRank = LocalSgdExecution<Program, Passes, Steps, T>;
   template <class Program, long, class T, class Cut>
   using ResidentStepOfRank = ResidentLocalSgdStep<Program, Steps, T, Cut>;
 };
@@ -36,16 +36,13 @@ struct LocalSgd {
 /// A training step of a rank under `LocalSgd`. The same interface as `Execution`; all ranks make one together and take
 /// the same number of steps. They begin with what rank 0 has. Losses are those of a rank's own samples; so are running
 /// statistics, until ranks meet: then they are those of rank 0.
-template <class Program, int steps_alone, Transport T, class Cut>
-class LocalSgdExecution : public ShardedPass<Program, Cut> {
+template <class Program, class Passes, int steps_alone, Transport T>
+class LocalSgdExecution : public Passes::Alone {
  public:
-  using Pass = ShardedPass<Program, Cut>;
-
-  LocalSgdExecution(typename Pass::Executor& executor, T transport)
-      : Pass(executor, detail::shards_of_rank<Cut>(transport.rank(), transport.size())),
-        transport_(std::move(transport)) {
-    static_assert(Pass::updates, "a training step");
-    static_assert(Cut::in_all == 0, "what ranks do alone depends on their number");
+  LocalSgdExecution(typename Passes::Devices& devices, T transport)
+      : Passes::Alone(devices, transport.rank(), transport.size()), transport_(std::move(transport)) {
+    static_assert(Passes::updates, "a training step");
+    static_assert(Passes::Cut::in_all == 0, "what ranks do alone depends on their number");
   }
 
   void run(int batch) {

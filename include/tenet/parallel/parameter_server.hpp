@@ -4,15 +4,15 @@
 #include <tenet/ops/mistake.hpp>
 // clang-format on
 
+#include <tenet/parallel/rank_passes.hpp>
 #include <tenet/parallel/served_parameters.hpp>
-#include <tenet/parallel/sharded_pass.hpp>
 #include <tenet/parallel/synchronisation.hpp>
 
 /// Parameters on servers: the synchronisation `ParameterServer`, and the training step of a rank that has one. Not part
 /// of tenet/tenet.hpp.
 namespace tenet {
 
-template <class Program, class Synchronisation, long bucket_bytes, Transport T, class Cut>
+template <class Program, class Passes, class Synchronisation, long bucket_bytes, Transport T>
 class ParameterServerExecution;
 // On a device with a memory of its own: parallel/resident_servers.hpp, a part of tenet/cuda.hpp.
 template <class Program, class Synchronisation, long bucket_bytes, Transport T, class Cut>
@@ -51,8 +51,8 @@ struct ParameterServer {
   static constexpr Traffic traffic{.gradients = &detail::push_moves,
                                    .parameters = &detail::pull_moves,
                                    .most_ahead = Consistency::consistency.staleness};
-  template <class Program, class, long bucket_bytes, class T, class Cut>
-  using StepOfRank = ParameterServerExecution<Program, ParameterServer, bucket_bytes, T, Cut>;
+  template <class Program, class Passes, long bucket_bytes, class T>
+  using StepOfRank = ParameterServerExecution<Program, Passes, ParameterServer, bucket_bytes, T>;
   /// Where nobody waits for all; else a device with a memory of its own owns a part (parallel/exchanged_gradients.hpp).
   template <class Program, long bucket_bytes, class T, class Cut>
     requires(!in_rounds)
@@ -63,24 +63,21 @@ struct ParameterServer {
 ///
 /// Bulk-synchronous, it does the same as `DistributedExecution`. Else losses are those of the rank's own samples, and
 /// running statistics are its own.
-template <class Program, class Synchronisation, long bucket_bytes, Transport T, class Cut>
-class ParameterServerExecution : public ShardedPass<Program, Cut> {
+template <class Program, class Passes, class Synchronisation, long bucket_bytes, Transport T>
+class ParameterServerExecution : public Passes {
  public:
-  using Pass = ShardedPass<Program, Cut>;
-
-  ParameterServerExecution(typename Pass::Executor& executor, T transport)
-      : Pass(executor, detail::shards_of_rank<Cut>(transport.rank(), transport.size())),
-        served_(executor, std::move(transport)) {
-    static_assert(Pass::updates, "a training step");
-    static_assert(Cut::in_all == 0, "servers add up in the order of ranks");
+  ParameterServerExecution(typename Passes::Devices& devices, T transport)
+      : Passes(devices, transport.rank(), transport.size()), served_(this->executor(), std::move(transport)) {
+    static_assert(Passes::updates, "a training step");
+    static_assert(Passes::Cut::in_all == 0, "servers add up in the order of ranks");
   }
 
   void set_scalars(const float* scalars, std::uint64_t seed) {
     served_.set_scalars(scalars);
-    Pass::set_scalars(scalars, seed);
+    Passes::set_scalars(scalars, seed);
   }
   void bind(Arena arena, float* memory) {
-    Pass::bind(arena, memory);
+    Passes::bind(arena, memory);
     served_.use(this->memory(Arena::parameters), this->memory(Arena::gradients));
   }
   /// Where they have been changed by more than the last step, by a file that was read, those of rank 0 are the servers'
@@ -88,29 +85,28 @@ class ParameterServerExecution : public ShardedPass<Program, Cut> {
   void use_weights(std::uint64_t version) {
     if (Synchronisation::in_rounds && version != version_ + 1) served_.restart();
     version_ = version;
-    Pass::use_weights(version);
+    Passes::use_weights(version);
   }
 
   /// The new parameters are still to come when it returns: the next run waits for each bucket when it needs it, all
   /// others wait in `complete`.
   void run(int batch) {
-    if constexpr (Pass::is_cut) complete();
+    if constexpr (Passes::is_cut) complete();
     if (!served_.has_begun()) begin();
     served_.begin_step();
     const auto weight = static_cast<float>(batch);
-    Pass::run(
-        batch, weight,
-        [&](auto* execution, auto prepare) {
-          run_by_buckets<Program>(
-              execution, plan, this->memory(Arena::gradients),
-              [&](int b) {
-                const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
-                prepare(bucket.first, bucket.floats);
-                served_.push(b, weight);
-              },
-              [this](int b) { served_.await(b); });
-        },
-        [](const auto&, const Shard&) {});
+    const auto backward = [&](auto* execution, auto prepare, auto wait) {
+      int pushed = 0;
+      const auto push_computed = [&](int last) {  // of the rank's devices this one waits for the others at the end
+        for (; pushed <= last && (last + 1 == plan.count || this->has_computed(pushed)); ++pushed) {
+          prepare(pushed, plan.buckets[static_cast<std::size_t>(pushed)]);
+          served_.push(pushed, weight);
+        }
+      };
+      run_by_buckets<Program>(execution, plan, this->memory(Arena::gradients), push_computed, wait);
+    };
+    this->compute(
+        batch, weight, plan, backward, [this](int b) { served_.await(b); }, [](int) {});
     complete();  // of parameters that no step reads
     // Means go before several buckets, whose answers would keep the servers' ports from these few numbers, for which
     // all ranks wait before the next pass begins. Of one bucket nothing comes while a pass runs, so that is asked for

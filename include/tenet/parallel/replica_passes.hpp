@@ -65,8 +65,9 @@ class ReplicaPasses {
     ++step_;
     sums_.begin(step_);
     for (int r = 0; r < size(); ++r)
-      weight_[index(r)] =
-          Pass::gives_terms ? 1 : static_cast<float>(shard_of(batch, r, size()).samples) / static_cast<float>(batch);
+      weight_[index(r)] = Pass::gives_terms ? 1
+                                            : static_cast<float>(shard_of(batch, r, size()).samples) /
+                                                  static_cast<float>(std::max(batch, 1));
     team_.begin(
         waits_ && batch % size() == 0, [this](int r) { return gradients(r); }, step_);
   }

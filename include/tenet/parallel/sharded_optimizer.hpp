@@ -10,7 +10,7 @@
 /// tenet/tenet.hpp.
 namespace tenet {
 
-template <class Program, long bucket_bytes, Transport T, class Cut>
+template <class Program, class Passes, long bucket_bytes, Transport T>
 class ShardedOptimizerExecution;
 
 /// Of n ranks each keeps the optimizer's state of 1/n of the parameters, and updates these. As many numbers are sent as
@@ -29,22 +29,21 @@ struct ShardedOptimizer {
   static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
     all_reduce(transport, data, floats, label, weight);
   }
-  template <class Program, class Device, long bucket_bytes, class T, class Cut>
-  using StepOfRank = ShardedOptimizerExecution<Program, bucket_bytes, T, Cut>;
+  template <class Program, class Passes, long bucket_bytes, class T>
+  using StepOfRank = ShardedOptimizerExecution<Program, Passes, bucket_bytes, T>;
 };
 
 /// A training step of a rank under `ShardedOptimizer`: of each bucket the rank has `part_of(floats, rank, ranks)`. For
 /// the rest it is a `DistributedExecution`.
 ///
 /// The same interface as `Execution`. All ranks make one and run it together.
-template <class Program, long bucket_bytes, Transport T, class Cut>
-class ShardedOptimizerExecution : public DistributedExecution<Program, ShardedOptimizer, bucket_bytes, T, Cut> {
+template <class Program, class Passes, long bucket_bytes, Transport T>
+class ShardedOptimizerExecution : public DistributedExecution<Program, Passes, ShardedOptimizer, bucket_bytes, T> {
  public:
-  using Base = DistributedExecution<Program, ShardedOptimizer, bucket_bytes, T, Cut>;
-  using Pass = typename Base::Pass;
+  using Base = DistributedExecution<Program, Passes, ShardedOptimizer, bucket_bytes, T>;
 
-  ShardedOptimizerExecution(typename Pass::Executor& executor, T transport) : Base(executor, std::move(transport)) {
-    static_assert(Cut::in_all == 0, "a ring's order of sums depends on the number of ranks");
+  ShardedOptimizerExecution(typename Passes::Devices& devices, T transport) : Base(devices, std::move(transport)) {
+    static_assert(Passes::Cut::in_all == 0, "a ring's order of sums depends on the number of ranks");
     static_assert(updates_by_elements<Program>(),
                   "ShardedOptimizer: the optimizer's update is not element-wise over all parameters");
     static_assert(Program::lowered.prepared_steps == 0, "what runs before the passes does not wait for parameters");
@@ -58,11 +57,18 @@ class ShardedOptimizerExecution : public DistributedExecution<Program, ShardedOp
   /// The parameters that other ranks update are still to come when it returns: the next run waits for each bucket when
   /// it needs it, all others wait in `complete`.
   void run(int batch) {
-    if constexpr (Pass::is_cut) complete();
-    this->send_gradients(batch);
-    this->execution().prepare_update();
+    if constexpr (Passes::is_cut) complete();
+    this->send_gradients(
+        batch, [this](int b) { this->exchange_.await(b, "parameters"); },
+        [this](int device) { this->prepare_update(device); });
     this->exchange_.end(*this);
-    this->exchange_.begin_gather(this->memory(Arena::parameters), "parameters", [this](int b) { update(b); });
+    this->for_all([this](int device) {
+      const auto update = [&](int b) { update_part(device, b); };
+      if (device == 0)
+        this->exchange_.begin_gather(this->memory(Arena::parameters), "parameters", update);
+      else
+        for (int i = 0; i < plan.count; ++i) update(plan.by_need[index(i)]);
+    });
   }
   void complete() { this->exchange_.complete("parameters"); }
 
@@ -80,10 +86,11 @@ class ShardedOptimizerExecution : public DistributedExecution<Program, ShardedOp
   static constexpr const auto& plan = Base::Exchange::plan;
   static constexpr std::size_t index(int b) { return static_cast<std::size_t>(b); }
 
-  /// This rank's part of a bucket.
-  void update(int b) {
-    Base::update(this->exchange_.own_part(b), Program::state_count > 0 ? states_.data() + state_at_[index(b)] : nullptr,
-                 own_floats_);
+  /// A device's share of this rank's part of a bucket. The first one goes on when all have done theirs.
+  void update_part(int device, int b) {
+    this->update(device, this->exchange_.own_part(b),
+                 Program::state_count > 0 ? states_.data() + state_at_[index(b)] : nullptr, own_floats_);
+    this->first_behind_all(device, {"update of bucket", b, this->exchange_.step()});
   }
 
   Buffer states_;                                                      // one behind the other, each of `own_floats_`

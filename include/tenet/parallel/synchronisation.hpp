@@ -90,8 +90,8 @@ concept KeepsStates = requires { requires Synchronisation::keeps_states; };
 /// Whether a part of the parameters has an owner, who updates it for all.
 template <class Synchronisation>
 concept UpdatesParts = KeepsStates<Synchronisation> && requires { typename Synchronisation::Place; };
-/// Whether a rank's training step is of its own kind, for a rank of one device.
-template <template <class, class, long, class, class> class>
+/// Whether a rank's training step is of its own kind.
+template <template <class, class, long, class> class>
 struct NamesStep {};
 template <class Synchronisation>
 concept HasStepOfRank = requires { typename NamesStep<Synchronisation::template StepOfRank>; };

@@ -288,9 +288,6 @@ struct Policies {
       return std::type_identity<mistake::BucketsAreNotSent<NamedBuckets, Instead>>{};
     else if constexpr (!serves_replicas())
       return std::type_identity<mistake::ServerOfReplicas<Synchronisation, Strategy, Instead>>{};
-    else if constexpr (!has_own_memory && detail::HasStepOfRank<Synchronisation> &&
-                       requires { requires Strategy::has_replicas; })
-      return std::type_identity<mistake::RanksOfReplicas<Synchronisation, Instead>>{};
     else if constexpr (!has_ranks &&
                        (detail::AveragesParameters<Synchronisation> || detail::ScattersGradients<Synchronisation>))
       return std::type_identity<mistake::RanksOnly<Synchronisation, Instead>>{};

@@ -1,4 +1,4 @@
-#include "tenet/parallel/hierarchical_execution.hpp"
+#include "tenet/parallel/rank_replica_passes.hpp"
 
 #include <tenet/tenet.hpp>
 
@@ -28,14 +28,14 @@ void check_all() {
 
 }  // namespace
 
-TEST_CASE("ranks with replicas train as one device with the samples of all", "[hierarchical_execution]") {
+TEST_CASE("ranks with replicas train as one device with the samples of all", "[rank_replica_passes]") {
   check_all<ranks::Threads>();
 }
-TEST_CASE("processes with replicas train as one device with the samples of all", "[hierarchical_execution]") {
+TEST_CASE("processes with replicas train as one device with the samples of all", "[rank_replica_passes]") {
   check_all<processes::Job>();
 }
 
-TEST_CASE("SyncBatchNorm: ranks with replicas train as one device", "[hierarchical_execution]") {
+TEST_CASE("SyncBatchNorm: ranks with replicas train as one device", "[rank_replica_passes]") {
   using networks::Residual;
   using ranks::WithReplicas;
   const Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
@@ -45,13 +45,13 @@ TEST_CASE("SyncBatchNorm: ranks with replicas train as one device", "[hierarchic
                         BucketBytes<300>, SyncBatchNorm>({4, 2, 3}, sgd);
 }
 
-TEST_CASE("Reproducible: ranks with replicas give the same bits as one process", "[hierarchical_execution]") {
+TEST_CASE("Reproducible: ranks with replicas give the same bits as one process", "[rank_replica_passes]") {
   using Input = Image<2, 6, 5>;
   ranks::check_bits<ranks::WithReplicas<ranks::Threads, 2>, networks::Residual, Input, BucketBytes<300>>({1, 2, 4});
   ranks::check_bits<ranks::WithReplicas<ranks::Threads, 4>, networks::Residual, Input>({1, 2});
 }
 
-TEST_CASE("running statistics are those of the first replica of rank 0", "[hierarchical_execution]") {
+TEST_CASE("running statistics are those of the first replica of rank 0", "[rank_replica_passes]") {
   using Net = networks::Residual;
   using Input = Image<2, 6, 5>;
   using Replicated = Trainer<Net, CrossEntropy, PlainSgd, Input, Reference, DataParallel<2>>;
@@ -74,7 +74,7 @@ TEST_CASE("running statistics are those of the first replica of rank 0", "[hiera
   CHECK(found[0] == found[1]);
 }
 
-TEST_CASE("a rank that is gone is named by one with replicas", "[hierarchical_execution]") {
+TEST_CASE("a rank that is gone is named by one with replicas", "[rank_replica_passes]") {
   using Rank =
       Trainer<WholeRows, CrossEntropy, PlainSgd, Features<16>, Reference, Distributed<ThreadWorld, DataParallel<2>>>;
   const network::Samples<Rank> samples(4);
@@ -116,7 +116,7 @@ std::vector<std::string> messages_with_replicas_that(Begin begin, const char* se
 
 }  // namespace
 
-TEST_CASE("a replica that is late is named, with its rank, the bucket and the step", "[hierarchical_execution]") {
+TEST_CASE("a replica that is late is named, with its rank, the bucket and the step", "[rank_replica_passes]") {
   const auto messages = messages_with_replicas_that([] { late_step::milliseconds = 700; }, "0.4");
   for (const std::string rank : {"0", "1"})
     CHECK(messages[rank == "1"] ==
@@ -124,7 +124,7 @@ TEST_CASE("a replica that is late is named, with its rank, the bucket and the st
 }
 
 TEST_CASE("what a replica throws ends the others' waiting for its buckets, and is what a step throws",
-          "[hierarchical_execution]") {
+          "[rank_replica_passes]") {
   const auto begin = std::chrono::steady_clock::now();
   for (const std::string& message : messages_with_replicas_that([] { late_step::fails = true; }, "60"))
     CHECK(message == "late: an operation; expected nothing, found that it fails");
