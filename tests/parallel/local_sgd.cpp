@@ -85,6 +85,38 @@ TEST_CASE("between two meetings ranks are as they would be alone", "[local_sgd]"
   check_close(met[0], mean_of(found));
 }
 
+TEST_CASE("ranks whose replicas train together average their parameters", "[local_sgd]") {
+  // Without batch norm, whose statistics are those of a replica's samples.
+  using Net = networks::WholeRows;
+  constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
+  const network::Samples<Trainer<Net, CrossEntropy, Sgd, Features<16>>> samples(10);
+  const auto train = [&]<class World, class Inside>(std::type_identity<Distributed<World, Inside>>, int rank) {
+    Trainer<Net, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, Distributed<World, Inside>, LocalSgd<2>> trainer{
+        sgd, static_cast<std::uint64_t>(3 + rank)};
+    std::vector<float> result;
+    for (int step = 0; step < 5; ++step) {
+      trainer.step(samples.inputs.data() + 5 * rank * 16, samples.targets.data() + 5 * rank, 5);
+      if (step == 2) result.push_back(trainer.gradients()[0]);
+    }
+    result.insert(result.end(), trainer.weights().parameters(), trainer.weights().parameters() + floats);
+    trainer.synchronize();
+    result.insert(result.end(), trainer.weights().parameters(), trainer.weights().parameters() + floats);
+    return result;
+  };
+  const auto check = [&]<class Ranks>(std::type_identity<Ranks>) {
+    using World = typename Ranks::World;
+    const auto found = Ranks::collect(
+        2, [&](int rank) { return train(std::type_identity<Distributed<World, DataParallel<2>>>{}, rank); });
+    const auto expected =
+        Ranks::collect(2, [&](int rank) { return train(std::type_identity<Distributed<World>>{}, rank); });
+    for (std::size_t rank = 0; rank < 2; ++rank) check_close(found[rank], expected[rank]);
+    CHECK(std::equal(found[0].end() - floats, found[0].end(), found[1].end() - floats));  // to the bit
+    CHECK(!std::equal(found[0].begin() + 1, found[0].begin() + 1 + floats, found[1].begin() + 1));
+  };
+  check(std::type_identity<ranks::Threads>{});
+  check(std::type_identity<processes::Job>{});
+}
+
 TEST_CASE("local SGD of single steps is the training with the mean gradient", "[local_sgd]") {
   // Losses are each rank's own: only parameters can be compared.
   using Whole = Trainer<networks::WholeRows, MeanSquaredError, Sgd, Features<16>, Reference>;

@@ -17,6 +17,8 @@ void check_all() {
                         BucketBytes<1>>({3, 2, 2, 1}, {.learning_rate = 0.01f});
   ranks::check_training<Ranks, WholeRows, CrossEntropy, Sgd, Features<16>, Reference, ParameterServer<>,
                         MicroBatches<3>, BucketBytes<4096>>({5, 2}, sgd);
+  ranks::check_training<ranks::WithReplicas<Ranks, 2>, WholeRows, CrossEntropy, AdamW, Features<16>, Cpu<0, 1>,
+                        ParameterServer<>, BucketBytes<1>>({3, 5, 1}, {.learning_rate = 0.01f});
 }
 
 }  // namespace
@@ -92,6 +94,13 @@ TEST_CASE("whoever reads parameters that come late has the new ones", "[paramete
   check(2, std::type_identity<RankIn<LateWorld, ParameterServer<OnRank<0>>, Small>>{}, usual);
   check(2, std::type_identity<RankIn<LateWorld, ParameterServer<>, Small, Cut>>{},
         std::type_identity<RankIn<ThreadWorld, ParameterServer<>, Small, Cut>>{});
+  // All replicas of a rank wait for them.
+  using InLateRank = Distributed<LateWorld, DataParallel<2>>;
+  check(2,
+        std::type_identity<
+            Trainer<late::Net, CrossEntropy, Sgd, late::Input, Cpu<0, 1>, InLateRank, ParameterServer<>, Small>>{},
+        std::type_identity<Trainer<late::Net, CrossEntropy, Sgd, late::Input, Cpu<0, 1>,
+                                   Distributed<ThreadWorld, DataParallel<2>>, ParameterServer<>, Small>>{});
   // By itself a rank has all of its own gradients.
   check(1, std::type_identity<RankIn<LateWorld, ParameterServer<Sharded, Asynchronous>, Small>>{}, usual);
   check(1, std::type_identity<RankIn<LateWorld, ParameterServer<Sharded, BoundedStaleness<1>>, Small>>{}, usual);

@@ -3,6 +3,7 @@
 #include <tenet/tenet.hpp>
 
 #include "../support/late_step.hpp"
+#include "../support/rank_passes.hpp"
 #include "../support/training_ranks.hpp"
 #include "../support/variable.hpp"
 
@@ -27,6 +28,13 @@ void check_all() {
 }
 
 }  // namespace
+
+TEST_CASE("a rank of some replicas computes, prepares and waits by buckets", "[rank_replica_passes]") {
+  using Group = RankReplicaPasses<rank_passes::Step, Reference, WholeBatch>::Devices;
+  rank_passes::check<RankReplicaPasses<rank_passes::Step, Reference, WholeBatch>, Group>(1);
+  rank_passes::check<RankReplicaPasses<rank_passes::Step, Reference, WholeBatch>, Group>(3);
+  rank_passes::check<RankReplicaPasses<rank_passes::Step, Reference, MicroBatches<2>>, Group>(2);
+}
 
 TEST_CASE("ranks with replicas train as one device with the samples of all", "[rank_replica_passes]") {
   check_all<ranks::Threads>();

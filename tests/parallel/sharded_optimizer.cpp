@@ -27,6 +27,16 @@ TEST_CASE("ranks that share the optimizer's state train as one device does", "[s
   ranks::check_training<ranks::Threads, Net, CrossEntropy, Sgd, Input, ShardedOptimizer, SyncBatchNorm>({4, 7}, sgd);
 }
 
+TEST_CASE("ranks whose replicas share its update share the optimizer's state", "[sharded_optimizer]") {
+  using ranks::WithReplicas;
+  ranks::check_training<WithReplicas<ranks::Threads, 2>, Rows, CrossEntropy, Adam, Features<16>, Cpu<0, 1>,
+                        ShardedOptimizer, Small>({4, 1, 6}, {.learning_rate = 0.01f});
+  ranks::check_training<WithReplicas<processes::Job, 3>, Rows, CrossEntropy, AdamW, Features<16>, Cpu<0, 1>,
+                        ShardedOptimizer, Small, MicroBatches<2>>({7, 9}, {.learning_rate = 0.01f});
+  ranks::check_training<WithReplicas<ranks::Threads, 2>, Net, CrossEntropy, Sgd, Input, Cpu<0, 1>, ShardedOptimizer,
+                        SyncBatchNorm>({4, 7}, sgd);
+}
+
 TEST_CASE("processes share the optimizer's state", "[sharded_optimizer]") {
   ranks::check_training<processes::Job, Rows, CrossEntropy, Adam, Features<16>, ShardedOptimizer, Small>(
       {2, 5, 3}, {.learning_rate = 0.01f});
@@ -143,7 +153,6 @@ struct LateWorld {
 }  // namespace
 
 TEST_CASE("a step ends before all parameters have come, and the next one waits for them", "[sharded_optimizer]") {
-  using Late = Trainer<Net, CrossEntropy, Sgd, Input, Distributed<LateWorld>, ShardedOptimizer, Small>;
   using Usual = Rank<Net, Sgd, Input, Small>;
   constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
   const network::Samples<Usual> samples(4);
@@ -163,9 +172,17 @@ TEST_CASE("a step ends before all parameters have come, and the next one waits f
       return result;
     });
   };
-  const auto late = train(std::type_identity<Late>{}), usual = train(std::type_identity<Usual>{});
-  for (std::size_t rank = 0; rank < 2; ++rank) {
-    CHECK(late[rank][0] < late[rank][1]);
-    CHECK(std::equal(late[rank].begin() + 2, late[rank].end(), usual[rank].begin() + 2, usual[rank].end()));
-  }
+  const auto check = [&]<class Inside>(std::type_identity<Inside>) {
+    const auto of = [&]<class World>(std::type_identity<World>) {
+      return train(std::type_identity<Trainer<Net, CrossEntropy, Sgd, Input, Cpu<0, 1>, Distributed<World, Inside>,
+                                              ShardedOptimizer, Small>>{});
+    };
+    const auto late = of(std::type_identity<LateWorld>{}), usual = of(std::type_identity<ThreadWorld>{});
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      CHECK(late[rank][0] < late[rank][1]);
+      CHECK(std::equal(late[rank].begin() + 2, late[rank].end(), usual[rank].begin() + 2, usual[rank].end()));
+    }
+  };
+  check(std::type_identity<Single>{});
+  check(std::type_identity<DataParallel<2>>{});
 }

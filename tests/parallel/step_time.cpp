@@ -166,15 +166,10 @@ std::pair<double, double> compare(int ranks, double scale, double slow) {
     if (is_sum_over_workers(Program::lowered.steps[s])) computing.ready.push_back(until(s));
   const double update = until(Program::lowered.after_update) - computing.pass;
   computing.behind = until(Program::lowered.used.steps) - until(Program::lowered.after_update);
-  if (Inside::replicas > 1) {  // the devices of a rank share it
-    computing.results = plan.count;
-    computing.behind += update / Inside::replicas;
-  } else {
-    computing.results = plan.first_ready_behind(results_ready<Program>);
-    for (const Bucket& bucket : plan)
-      computing.updates.push_back(update * static_cast<double>(bucket.floats) /
-                                  static_cast<double>(Program::slots.parameter_floats));
-  }
+  computing.results = Inside::replicas > 1 ? plan.count : plan.first_ready_behind(results_ready<Program>);
+  for (const Bucket& bucket : plan)  // the devices of a rank share it
+    computing.updates.push_back(update * static_cast<double>(bucket.floats) /
+                                static_cast<double>(Program::slots.parameter_floats) / Inside::replicas);
   computing.factor.back() = slow;
   const int workers = ranks * Inside::replicas;
   StepTimeOptions options{.workers = workers, .batch_of_worker = 2, .link = used_link};

@@ -165,7 +165,7 @@ class ServerSteps {
   void begin_step(int r) {
     Rank& rank = rank_at(r);
     rank.began = times_.clock(r);
-    rank.factor = training_.factor(r, rank.step);
+    rank.factor = training_.slowest(r, rank.step);
     rank.stop = 0;
     // Means, pushes; where a rank may not go too far ahead, the parameters that it needs first.
     rank.open = 1 + buckets() + is_bounded();

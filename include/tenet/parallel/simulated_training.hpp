@@ -63,6 +63,12 @@ struct SimulatedTraining {
   Function<double(int device, long step)> slowness{};
 
   double factor(int device, long step) const { return slowness ? slowness(device, step) : 1.0; }
+  /// Of the slowest device of a rank: what they share takes as long.
+  double slowest(int rank, long step) const {
+    double result = 0;
+    for (int i = 0; i < replicas; ++i) result = std::max(result, factor(rank * replicas + i, step));
+    return result;
+  }
 };
 
 /// When each rank ends each of its steps, and what the steps of all of them take together.
@@ -202,13 +208,9 @@ class CollectiveSteps {
     }
     meet();
     for (int rank = 0; rank < training_.ranks; ++rank) {
-      double slowest = 0, sum = 0;
-      for (int i = 0; i < training_.replicas; ++i) {
-        const double factor = training_.factor(rank * training_.replicas + i, step);
-        slowest = std::max(slowest, factor);
-        sum += factor;
-      }
-      times_.compute(rank, training_.behind * slowest);
+      double sum = 0;
+      for (int i = 0; i < training_.replicas; ++i) sum += training_.factor(rank * training_.replicas + i, step);
+      times_.compute(rank, training_.behind * training_.slowest(rank, step));
       computing_ += (training_.before + training_.pass + training_.behind) * sum / training_.replicas;
     }
     meet();
@@ -234,7 +236,7 @@ class CollectiveSteps {
     for (Arrival& arrival : arrived_) {
       for (int rank = 0; rank < training_.ranks; ++rank) {
         const auto own = static_cast<double>(part_of(arrival.floats, rank, training_.ranks).count);
-        const double seconds = own * training_.update_of_float * training_.factor(rank, step);
+        const double seconds = own * training_.update_of_float * training_.slowest(rank, step);
         computing_ += seconds;
         times_.wait(rank, free_[static_cast<std::size_t>(rank)] += seconds);
       }
@@ -249,7 +251,7 @@ class CollectiveSteps {
   double update_arrivals(int rank, long step, double device) {
     for (const Arrival& arrival : arrived_) {
       const double seconds =
-          static_cast<double>(arrival.floats) * training_.update_of_float * training_.factor(rank, step);
+          static_cast<double>(arrival.floats) * training_.update_of_float * training_.slowest(rank, step);
       computing_ += seconds;
       device = std::max(device, arrival.at[static_cast<std::size_t>(rank)]) + seconds;
     }

@@ -135,7 +135,7 @@ class StepTimePrediction {
   static constexpr bool serves_ranks = has_ranks && HasServers<Synchronisation>;
   // What a `DistributedExecution` does while gradients are on their way.
   static constexpr bool updates_by_buckets = Chosen::updates_by_buckets() && updates_by_elements<Program>();
-  static constexpr bool sends_results_early = Chosen::updates_by_buckets() && !is_cut;
+  static constexpr bool sends_results_early = Chosen::updates_by_buckets() && replicas == 1 && !is_cut;
   static constexpr bool sends_statistics_early =
       has_ranks && !serves_ranks && !Chosen::has_own_memory && Program::writes_buffers;
   static constexpr bool counts_before = Shards::in_all > 0 || Program::is_on_part;  // samples of all ranks
@@ -224,7 +224,7 @@ class StepTimePrediction {
     training.meeting = replicas > 1 ? options_.inside.latency : 0;
     training.scatters = traffic.gradients == &scatter_moves;
     if constexpr (ScattersGradients<Synchronisation> || updates_by_buckets)
-      training.update_of_float = alone_.update / floats;
+      training.update_of_float = alone_.update / floats / replicas;
     else if constexpr (!serves_ranks)
       training.behind += alone_.update * part_of_update();
     bool results_leave = false, statistics_leave = false, counts_with_results = false;
@@ -271,7 +271,9 @@ class StepTimePrediction {
       training.shares_first = true;
       training.result_floats = results_leave ? 0 : Program::result_count;
       training.buffer_floats = Program::writes_buffers && !statistics_leave ? Program::slots.buffer_floats : 0;
-      if (replicas > 1) training.behind += 2 * floats * bytes / memory / replicas;
+      // What the update reads of sums that another device has written; or of the gradients of all devices.
+      const double read = AveragesParameters<Synchronisation> ? replicas : serves_ranks ? 0 : 2;
+      if (replicas > 1) training.behind += read * floats * bytes / memory / replicas;
       if constexpr (AveragesParameters<Synchronisation>) {
         training.exchange = SimulatedTraining::Exchange::parameters;
         training.steps_alone = traffic.steps;

@@ -226,7 +226,7 @@ inline PlannedSchedule planned_schedule(const PlannedSteps& program, const Plann
   const auto begin_of_update = [&](std::size_t first, double device) {
     double update = 0;
     for (std::size_t s = first; s < program.steps.size() && program.steps[s].pass == Pass::update; ++s)
-      update += seconds_of(program.steps[s]);
+      update += seconds_of(program.steps[s]) / (program.shares_update ? program.replicas : 1);
     if (!sends) return device;
     for (std::size_t b = 0; b < result.buckets.size(); ++b)
       device = std::max(device, result.buckets[b].end) + update * share_of(b);
@@ -248,7 +248,7 @@ inline PlannedSchedule planned_schedule(const PlannedSteps& program, const Plann
     double seconds = seconds_of(step);
     if (step.pass == Pass::update && gathers)
       seconds /= given.workers;
-    else if (step.pass == Pass::update && program.shares_update)
+    if (step.pass == Pass::update && program.shares_update)
       seconds /= program.replicas;
     const bool all = step.device < 0;
     if (all) seconds /= program.devices;

@@ -222,11 +222,10 @@ struct Policies {
       return {.is_known = false};
     }
   }
-  /// Whether each rank is one device of a host that gets the sum of every bucket: it updates these as they come.
+  /// Whether each rank has devices of a host and gets the sum of every bucket: it updates these as they come.
   static constexpr bool updates_by_buckets() {
     if constexpr (has_ranks && !has_own_memory && sends_buckets())
-      return Strategy::replicas == 1 && !detail::HasServers<Synchronisation> &&
-             !detail::ScattersGradients<Synchronisation>;
+      return !detail::HasServers<Synchronisation> && !detail::ScattersGradients<Synchronisation>;
     else
       return false;
   }
