@@ -57,15 +57,18 @@ void check(auto... devices_are) {
     };
     passes.compute(
         batch, static_cast<float>(batch), plan, backward,
-        [&](int b) {
-          CHECK(std::this_thread::get_id() == first);
-          CHECK(prepared.empty());
-          awaited.push_back(b);
+        [&](int device, int b) {
+          passes.behind_first(device, {"parameters", b, 1}, [&] {
+            CHECK(std::this_thread::get_id() == first);
+            CHECK(prepared.empty());
+            awaited.push_back(b);
+          });
         },
         [&](int device) {
           passes.behind_first(device, {"all", -1, 1}, [&] { ++met; });
-          passes.prepare_update(device);
-          for (const Bucket& bucket : plan) passes.update(device, {bucket.first, bucket.floats}, nullptr, 0);
+          passes.execution(device).prepare_update();
+          for (const Bucket& bucket : plan)
+            passes.update(device, passes.execution(device), {bucket.first, bucket.floats}, nullptr, 0);
           const std::lock_guard guard(mutex);
           CHECK(met == 1);
           ++behind;

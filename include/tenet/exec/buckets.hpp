@@ -22,6 +22,15 @@ struct BucketPlan {
   std::array<Bucket, Most> buckets{};
   std::array<int, Most> by_need{};  ///< their numbers, in the order in which a run needs their parameters
   int count = 0;
+  int in_turn = 0;  ///< so many leave when they are ready; those behind them when all are, in the order of `by_need`
+
+  /// Calls leave(i) for each bucket i that leaves when bucket b is ready.
+  template <class Leave>
+  constexpr void for_each_leaving(int b, Leave leave) const {
+    if (b < in_turn) leave(b);
+    for (int i = 0; b + 1 == count && i < count; ++i)
+      if (const int late = by_need[static_cast<std::size_t>(i)]; late >= in_turn) leave(late);
+  }
 
   /// The first bucket that is ready no earlier than behind so many steps; `count`: there is none.
   constexpr int first_ready_behind(int steps) const {
@@ -142,6 +151,7 @@ constexpr auto plan_buckets(const Lowered& lowered, const SlotTable<Slots>& slot
   for (int i = 1; i < plan.count; ++i)
     for (int j = i; j > 0 && plan.buckets[j].ready < plan.buckets[j - 1].ready; --j)
       std::swap(plan.buckets[j], plan.buckets[j - 1]);
+  plan.in_turn = plan.count;
   for (int i = 0; i < plan.count; ++i) plan.by_need[i] = i;
   for (int i = 1; i < plan.count; ++i)
     for (int j = i; j > 0 && plan.needed_at(j).needed < plan.needed_at(j - 1).needed; --j)
@@ -159,13 +169,16 @@ struct NothingAwaited {
 /// `execution` has begun; null: there are no samples, and the gradients are zero.
 template <class Program, class Execution, class Plan, class At, class Await = NothingAwaited>
 void run_by_buckets(Execution* execution, const Plan& plan, float* gradients, At at, Await await = {}) {
-  if (execution == nullptr) std::fill(gradients, gradients + Program::slots.parameter_floats, 0.0f);
+  int awaited = 0;
+  if (execution == nullptr) {
+    while (awaited < plan.count) await(plan.by_need[static_cast<std::size_t>(awaited++)]);
+    std::fill(gradients, gradients + Program::slots.parameter_floats, 0.0f);
+  }
   int done = Program::lowered.prepared_steps;
   const auto run_until = [&](int step) {
     if (execution != nullptr && step > done) execution->run_steps(done, step);
     done = std::max(done, step);
   };
-  int awaited = 0;
   const auto run_until_with_parameters = [&](int step) {
     for (; awaited < plan.count && plan.needed_at(awaited).needed < step; ++awaited) {
       run_until(plan.needed_at(awaited).needed);

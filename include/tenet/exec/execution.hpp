@@ -205,12 +205,13 @@ class Execution {
                                       Program::slots.parameter_floats, 0, count, state_step);
   }
   /// The same, shared among the executor's workers by blocks that stay in cache, with the gradients that
-  /// gradients_of(first, count, room) gives, which may put those of a block into `room`.
-  template <class GradientsOf>
+  /// gradients_of(first, count, room) gives, which may put those of a block into `room`. In a timeline it is the update
+  /// of `Recorded`, whose definition has this one's.
+  template <class Recorded = Program, class GradientsOf>
   void update_by_blocks(float* parameters, GradientsOf gradients_of, float* states, long count,
                         long state_step = Program::slots.parameter_floats) const {
     constexpr long block = 4096;
-    const auto span = open_span(*executor_, update_span<Program>);
+    const auto span = open_span(*executor_, update_span<Recorded>);
     for_each_task(*executor_, static_cast<int>((count + block - 1) / block), [&](int i) {
       alignas(64) float room[block];
       const long first = i * block, size = std::min(block, count - first);

@@ -24,18 +24,55 @@ template <class Program, class Passes_, class Synchronisation, long bucket_bytes
 class DistributedExecution : public Passes_ {
  public:
   using Passes = Passes_;
-  using Exchange = GradientExchange<Program, Synchronisation, bucket_bytes, T>;
+  /// Whether a step ends before all gradients have come: the next pass waits for a bucket, and updates its parameters,
+  /// before the first step that reads them.
+  static constexpr bool updates_late =
+      !detail::ScattersGradients<Synchronisation> &&
+      can_update_late<Program, Passes::is_cut>(plan_exchange<Program, Passes::is_cut>(bucket_bytes / 4));
+  using Exchange = GradientExchange<Program, Synchronisation, bucket_bytes, T, updates_late>;
 
   DistributedExecution(typename Passes::Devices& devices, T transport)
       : Passes(devices, transport.rank(), transport.size()), exchange_(std::move(transport)) {
     static_assert(Passes::updates, "a training step");
     if constexpr (Program::is_on_part)
       this->add_up_with([this](float* numbers, long floats) { exchange_.add_up_in_pass(numbers, floats); });
+    if constexpr (updates_late)
+      for (int device = 0; device < this->size(); ++device)
+        late_.updates.push_back(std::make_unique<typename Late::Update>(this->executor(device)));
+  }
+
+  void set_scalars(const float* scalars, std::uint64_t seed) {
+    if constexpr (updates_late) late_.scalars = scalars;
+    Passes::set_scalars(scalars, seed);
   }
 
   void run(int batch) {
-    send_gradients(batch, NothingAwaited{}, [this](int device) { update_arrivals(device); });
-    exchange_.end(*this);
+    if constexpr (updates_late) {
+      const auto await = [this, is_due = std::exchange(late_.is_due, false)](int device, int b) {
+        if (is_due) update_late(device, b);
+      };
+      send_gradients(batch, await, [](int) {});
+      exchange_.end(*this);
+      for (auto& update : late_.updates) {
+        update->set_scalars(late_.scalars, 0);
+        update->prepare_update();
+      }
+      late_.is_due = true;
+      late_.step = exchange_.step();
+    } else {
+      send_gradients(batch, NothingAwaited{}, [this](int device) { update_arrivals(device); });
+      exchange_.end(*this);
+    }
+  }
+  /// Waits for the gradients that are still to come, and updates the parameters: for whoever reads these outside of
+  /// `run`.
+  void complete() {
+    if constexpr (updates_late)
+      if (std::exchange(late_.is_due, false))
+        this->for_all([this](int device) {
+          for (int i = 0; i < Exchange::plan.count; ++i)
+            update_late(device, Exchange::plan.by_need[static_cast<std::size_t>(i)]);
+        });
   }
 
  protected:
@@ -48,7 +85,7 @@ class DistributedExecution : public Passes_ {
       float* const gradients = this->memory(Arena::gradients);
       if constexpr (Passes::gives_results)
         exchange_.run(execution, gradients, prepare, wait,
-                      [&] { return batch > 0 ? Passes::numbers_of(*execution) : std::array<float, 4>{}; });
+                      [this] { return this->results_at(Exchange::results_leave); });
       else  // they are sums, too
         exchange_.run(execution, gradients, prepare, wait);
     };
@@ -61,19 +98,40 @@ class DistributedExecution : public Passes_ {
   /// What a device of the rank does of the update: of each bucket when it has come.
   void update_arrivals(int device) {
     if constexpr (updates_by_elements<Program>()) {
-      this->prepare_update(device);
-      float* const states = Program::state_count > 0 ? this->memory(Arena::states) : nullptr;
-      for (int b = 0; b < Exchange::plan.count; ++b) {
-        this->behind_first(device, {"gradients of all ranks", b, exchange_.step()}, [&] { exchange_.await(b); });
-        const Bucket& bucket = Exchange::plan.buckets[static_cast<std::size_t>(b)];
-        this->update(device, {bucket.first, bucket.floats}, states != nullptr ? states + bucket.first : nullptr,
-                     Program::slots.parameter_floats);
-      }
+      this->execution(device).prepare_update();
+      for (int b = 0; b < Exchange::plan.count; ++b)
+        update_arrived(device, b, exchange_.step(), this->execution(device));
     } else if (device == 0) {
       exchange_.complete();
       this->update_all();
     }
   }
+  /// The same of one bucket, within the next pass. All devices need all of it.
+  void update_late(int device, int b) {
+    update_arrived(device, b, late_.step, *late_.updates[static_cast<std::size_t>(device)]);
+    this->meet(device, {"update of bucket", b, late_.step});
+  }
+  template <class Updating>
+  void update_arrived(int device, int b, long step, const Updating& updating) {
+    this->behind_first(device, {"gradients of all ranks", b, step}, [&] { exchange_.await(b); });
+    const Bucket& bucket = Exchange::plan.buckets[static_cast<std::size_t>(b)];
+    this->update(device, updating, {bucket.first, bucket.floats},
+                 Program::state_count > 0 ? this->memory(Arena::states) + bucket.first : nullptr,
+                 Program::slots.parameter_floats);
+  }
+
+  /// The optimizer by itself: what it keeps for an update outlives the pass, and its settings the next `set_scalars`.
+  struct Late {
+    using Kernels = typename Program::Kernels;
+    using Update = Execution<tenet::Program<typename Program::Definition::template UpdateFor<Kernels>>>;
+
+    std::vector<std::unique_ptr<Update>> updates{};  // of each device
+    const float* scalars = nullptr;
+    long step = 0;        // whose update
+    bool is_due = false;  // is still to come
+  };
+  struct Never {};
+  [[no_unique_address]] std::conditional_t<updates_late, Late, Never> late_;
 };
 
 // On a device with a memory of its own: parallel/resident_ranks.hpp, a part of tenet/cuda.hpp.

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <tenet/core/function.hpp>
 #include <tenet/core/timeline.hpp>
-#include <tenet/exec/buckets.hpp>
+#include <tenet/exec/bucket_order.hpp>
 #include <tenet/exec/device_queue.hpp>
 #include <tenet/parallel/synchronisation.hpp>
 
@@ -15,12 +15,17 @@ namespace tenet {
 /// besides, results and running statistics, goes before the first bucket that is ready later. A single bucket is sent
 /// by the thread that computes, which has nothing else to do then; of several, those that have come are updated while
 /// the last one is on its way.
-template <class Program, class Synchronisation, long bucket_bytes, Transport T>
+///
+/// `is_late`: a step ends when its results have come, and buckets are awaited in the next pass; see `plan_exchange`.
+template <class Program, class Synchronisation, long bucket_bytes, Transport T, bool is_late = false>
 class GradientExchange {
-  struct NoResults {};
-
  public:
-  static constexpr auto plan = plan_buckets(Program::lowered, Program::slots, bucket_bytes / 4);
+  static constexpr auto plan = [] {
+    if constexpr (is_late)
+      return plan_exchange<Program, false>(bucket_bytes / 4);
+    else
+      return plan_buckets(Program::lowered, Program::slots, bucket_bytes / 4);
+  }();
   /// The buckets with which results and running statistics leave; `plan.count`: they leave in `end`. Parts of gradients
   /// that others read are free when all ranks' results are there, where nothing else waits for that.
   static constexpr int results_leave =
@@ -31,14 +36,11 @@ class GradientExchange {
 
   T& transport() { return transport_; }
 
-  /// Begins a step. `weight` is this rank's in the mean over all of them: its share of the samples.
+  /// Begins a step, behind all buckets of the one before. `weight` is this rank's in the mean over all of them: its
+  /// share of the samples.
   void begin(float weight) {
-    ++step_;
-    sums_ = 0;
+    begin();
     weight_ = weight;
-    statistics_ = nullptr;
-    has_results_ = false;
-    counts_with_results_ = false;
   }
 
   long step() const { return step_; }
@@ -46,22 +48,38 @@ class GradientExchange {
   /// Runs the program until all buckets have left: `execution` has begun with this rank's samples. Null: it has none;
   /// its weight is 0. A bucket that has been awaited is the sum over all ranks of weight · gradient. prepare(b,
   /// bucket), of which a copy lives until then, is called before bucket b is sent; wait(b) before the step that needs
-  /// its parameters; results() gives this rank's results, as soon as they are there.
-  template <class Execution, class Prepare, class Wait = NothingAwaited, class Results = NoResults>
+  /// its parameters; results(), of which a copy lives so long, too, is called when bucket `results_leave` is ready, and
+  /// gives this rank's results.
+  template <class Execution, class Prepare, class Wait = NothingAwaited>
   void run(Execution* execution, float* gradients, Prepare prepare, Wait wait = {},
-           [[maybe_unused]] Results results = {}) {
-    gradients_ = gradients;
-    prepare_ = prepare;
+           Function<std::array<float, 4>()> results = {}) {
     try {
       const auto leave = [&](int b) {
-        if constexpr (!std::is_same_v<Results, NoResults>)
-          if (b == results_leave) {
-            results_ = results();
-            has_results_ = true;
+        if (b == 0) {  // those of the step before have come
+          gradients_ = gradients;
+          prepare_ = prepare;
+        }
+        if (b == results_leave) {
+          own_results_ = results;
+          has_results_ = static_cast<bool>(results);
+        }
+        if constexpr (plan.count == 1) {
+          const auto send = [this] {
+            tell(0);
+            reduce(0, step_);
+          };
+          if (!communicate_here("gradients", send)) queue_.submit(send);
+          told_ = arrived_[0] = queue_.submitted();
+        } else {
+          if (b == results_leave || b == statistics_leave) {
+            queue_.submit([this, b] { tell(b); });
+            told_ = queue_.submitted();
           }
-        const auto send = [this, b] { reduce(b); };
-        if (plan.count > 1 || !communicate_here("gradients", send)) queue_.submit(send);
-        arrived_[static_cast<std::size_t>(b)] = queue_.submitted();
+          plan.for_each_leaving(b, [this](int bucket) {
+            queue_.submit([this, bucket, step = static_cast<int>(step_)] { reduce(bucket, step); });
+            arrived_[static_cast<std::size_t>(bucket)] = queue_.submitted();
+          });
+        }
       };
       run_by_buckets<Program>(execution, plan, gradients, leave, wait);
     } catch (...) {  // what has been submitted uses this call's memory
@@ -76,7 +94,7 @@ class GradientExchange {
   /// Waits for what bucket b brings: the sums of gradients, or parameters.
   void await(int b, const char* what = "gradients") {
     const unsigned task = arrived_[static_cast<std::size_t>(b)];
-    if (queue_.has_run(task)) return;
+    if (queue_.has_run(task)) return queue_.synchronize(task);  // throws what has failed
     const auto span = open_wait(what);
     queue_.synchronize(task);
   }
@@ -131,11 +149,16 @@ class GradientExchange {
     statistics_ = Program::writes_buffers ? passes.memory(Arena::buffers) : nullptr;
     return samples;
   }
-  /// Behind them, when all buckets have come: results that are one number become means over all ranks, running
-  /// statistics those of rank 0.
+  /// Behind them, when all buckets have come, or are left to the next pass: results that are one number become means
+  /// over all ranks, running statistics those of rank 0.
   template <class Passes>
   void end(Passes& passes) {
-    complete("other ranks");
+    if constexpr (is_late) {
+      const auto span = open_wait("other ranks");
+      queue_.synchronize(told_);
+    } else {
+      complete("other ranks");
+    }
     if (has_results_) {
       passes.numbers() = results_;
     } else {
@@ -158,12 +181,19 @@ class GradientExchange {
     arrived_[static_cast<std::size_t>(b)] = queue_.submitted();
   }
 
+  void begin() {
+    ++step_;
+    sums_ = 0;
+    statistics_ = nullptr;
+    has_results_ = false;
+    counts_with_results_ = false;
+  }
   MessageLabel samples_label() const { return {"number of samples", -1, step_}; }
 
   /// Begins a step where no rank knows how many samples the others have: they tell each other while the forward pass
   /// runs, or, `with_results`, behind it.
   void begin_with(int samples, bool with_results) {
-    begin(0);
+    begin();
     sum_ = static_cast<float>(samples);
     counts_with_results_ = with_results;
     if (with_results) return;
@@ -227,18 +257,21 @@ class GradientExchange {
     return true;
   }
 
-  /// Bucket b, and before it what leaves with it.
-  void reduce(int b) {
+  /// What leaves before bucket b.
+  void tell(int b) {
     if (b == results_leave && has_results_) {
+      results_ = own_results_();
       if (counts_with_results_)
         add_up_results_and_samples();
       else
         add_up_results(results_.data());
     }
     if (b == statistics_leave && statistics_ != nullptr) share(statistics_, statistics);
+  }
+  void reduce(int b, long step) {
     const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
     prepare_(b, bucket);
-    const MessageLabel label{"bucket", b, step_};
+    const MessageLabel label{"bucket", b, step};
     if constexpr (detail::ScattersGradients<Synchronisation>) {
       const auto span = open_collective(bucket.floats, label);
       reduce_scatter(transport_, gradients_ + bucket.first, bucket.floats, label, weight_);
@@ -288,6 +321,7 @@ class GradientExchange {
   T transport_;
   float *gradients_ = nullptr, *statistics_ = nullptr;
   Function<void(int, const Bucket&)> prepare_;
+  Function<std::array<float, 4>()> own_results_;
   std::array<float, 4> results_{};
   bool has_results_ = false, counts_with_results_ = false;  // of this step: they leave with a bucket
   float weight_ = 0, sum_ = 0;
@@ -297,6 +331,7 @@ class GradientExchange {
     long step;
   } gathered_{};  // the next step begins before all of it is there
   std::array<unsigned, static_cast<std::size_t>(plan.count)> arrived_{};  // of each bucket: the task that brings it
+  unsigned told_ = 0;  // the last task that brings results or running statistics
   long step_ = 0;
   int sums_ = 0;  // within this step's passes
   struct {
@@ -310,7 +345,7 @@ class GradientExchange {
   // get the processor at once: of LeNet's communication over MPI 58 % hides behind its backward pass then, else 46 %.
   // Where it waits for another rank itself, in memory that they share, it soon lets the one that computes through.
   // Last: it ends before what its tasks use.
-  DeviceQueue queue_{{.tasks = plan.count + 2, .spins = 0}, [this] {
+  DeviceQueue queue_{{.tasks = plan.count + 4, .spins = 0}, [this] {
                        ask_for_short_turns();
                        computes_beside = &computes_;
                      }};

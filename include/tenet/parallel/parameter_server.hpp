@@ -105,8 +105,10 @@ class ParameterServerExecution : public Passes {
       };
       run_by_buckets<Program>(execution, plan, this->memory(Arena::gradients), push_computed, wait);
     };
-    this->compute(
-        batch, weight, plan, backward, [this](int b) { served_.await(b); }, [](int) {});
+    const auto await = [this](int device, int b) {
+      this->behind_first(device, {"parameters", b, served_.step()}, [&] { served_.await(b); });
+    };
+    this->compute(batch, weight, plan, backward, await, [](int) {});
     complete();  // of parameters that no step reads
     // Means go before several buckets, whose answers would keep the servers' ports from these few numbers, for which
     // all ranks wait before the next pass begins. Of one bucket nothing comes while a pass runs, so that is asked for

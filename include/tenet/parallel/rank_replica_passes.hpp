@@ -23,30 +23,26 @@ class RankReplicaPasses : public ReplicaPasses<Program, Device, Cut_> {
   using One = typename Passes::One;
   using Devices = typename Passes::Group;
   using Alone = ReplicatedExecution<Program, Device, Direct, 1 << 20, Cut>;
-  static constexpr bool gives_results = false, updates = Passes::Pass::updates, is_cut = Passes::Pass::is_cut;
+  static constexpr bool updates = Passes::Pass::updates, is_cut = Passes::Pass::is_cut, gives_results = !is_cut;
 
   RankReplicaPasses(Devices& replicas, int rank, int ranks)
       : Passes(replicas, detail::shards_of_rank<Cut>(rank, ranks, replicas.size())),
         rank_(rank),
         progress_(static_cast<std::size_t>(replicas.size())) {}
 
-  auto& executor() { return this->replicas().executor(); }
+  auto& executor(int device = 0) { return this->replicas().executor(device); }
+  One& execution(int device = 0) { return this->pass(device).execution(); }
   void add_up_with(Function<void(float*, long)> add_up) { this->sums().go_on_with(std::move(add_up)); }
 
   template <class Plan, class Backward, class Await, class Behind>
   void compute(int batch, float all, const Plan& plan, Backward backward, Await await, Behind behind) {
     this->begin(batch);
-    for (Progress& of_replica : progress_) of_replica.buckets = 0;
     for_all([&](int r) {
       const auto run_last = [&](One* execution, auto add) {
         const auto run = [&](auto wait) {
           if (r == 0)
             backward(
-                execution,
-                [this, add](int b, const Bucket& bucket) {
-                  add(bucket.first, bucket.floats);
-                  add_up_bucket(b, bucket);
-                },
+                execution, [this, step = this->step()](int b, const Bucket& bucket) { add_up_bucket(step, b, bucket); },
                 wait);
           else
             run_by_buckets<Program>(
@@ -54,14 +50,14 @@ class RankReplicaPasses : public ReplicaPasses<Program, Device, Cut_> {
                 [&](int b) {
                   const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
                   add(bucket.first, bucket.floats);
-                  advance(of(r).buckets);
+                  of(r).buckets.store(buckets_until(this->step(), b), std::memory_order_release);
                 },
                 wait);
         };
         if constexpr (std::is_same_v<Await, NothingAwaited>)
           run(await);
         else
-          run([&](int b) { behind_first(r, {"parameters", b, this->step()}, [&] { await(b); }); });
+          run([&](int b) { await(r, b); });
       };
       Passes::run(r, all, run_last, [](const One&, const Shard&) {});
       behind(r);
@@ -70,8 +66,12 @@ class RankReplicaPasses : public ReplicaPasses<Program, Device, Cut_> {
   }
   bool has_computed(int b) const {
     for (std::size_t r = 1; r < progress_.size(); ++r)
-      if (progress_[r].buckets.load(std::memory_order_acquire) <= b) return false;
+      if (progress_[r].buckets.load(std::memory_order_acquire) < buckets_until(this->step(), b)) return false;
     return true;
+  }
+  std::array<float, 4> results_at(int b) {
+    await_bucket(this->step(), b, "results");
+    return this->sum_of_numbers([this](int r) { return Passes::Pass::numbers_of(execution(r)); });
   }
 
   template <class Task>
@@ -99,17 +99,18 @@ class RankReplicaPasses : public ReplicaPasses<Program, Device, Cut_> {
       advance(of(r).met);
     }
   }
+  void meet(int r, const MessageLabel& label) { this->replicas().meet(r, label); }
   void first_behind_all(int r, const MessageLabel& label) {
     advance(of(r).met);
     for (int other = 1; r == 0 && other < this->size(); ++other)
       await(of(other).met, of(0).met.load(std::memory_order_relaxed), 0, other, label);
   }
 
-  void prepare_update(int r) { this->pass(r).execution().prepare_update(); }
-  void update(int r, FloatRange range, float* states, long state_step) {
+  template <class Updating>
+  void update(int r, const Updating& execution, FloatRange range, float* states, long state_step) {
     const FloatRange part = part_of(range.count, r, this->size());
     float* const gradients = this->gradients(0) + range.first + part.first;
-    this->pass(r).execution().update_by_blocks(
+    execution.template update_by_blocks<Program>(
         this->memory(Arena::parameters) + range.first + part.first,
         [=](long first, long, float*) { return gradients + first; }, states != nullptr ? states + part.first : nullptr,
         part.count, state_step);
@@ -121,7 +122,7 @@ class RankReplicaPasses : public ReplicaPasses<Program, Device, Cut_> {
  private:
   using Count = std::atomic<long>;
   struct alignas(64) Progress {
-    Count buckets{0};  // whose gradients this replica has computed in a run
+    Count buckets{0};  // whose gradients this replica has computed, of all runs: see `buckets_until`
     Count met{0};      // where this replica has met the first one in a task
   };
   Progress& of(int replica) { return progress_[static_cast<std::size_t>(replica)]; }
@@ -130,10 +131,16 @@ class RankReplicaPasses : public ReplicaPasses<Program, Device, Cut_> {
   }
 
   /// When all replicas have computed bucket b: the rank's gradients.
-  void add_up_bucket(int b, const Bucket& bucket) {
+  void add_up_bucket(long step, int b, const Bucket& bucket) {
+    this->pass(0).add_gradients(bucket.first, bucket.floats);
+    await_bucket(step, b, "bucket");
+    this->add_up_gradients(step, this->gradients(0) + bucket.first, bucket.first, bucket.floats);
+  }
+  /// The first replica may do so when the next run has begun: buckets are counted on.
+  static long buckets_until(long step, int b) { return (step << 20) + b + 1; }
+  void await_bucket(long step, int b, const char* what) {
     for (int other = 1; other < this->size(); ++other)
-      await(of(other).buckets, b + 1, 0, other, {"bucket", b, this->step()});
-    this->add_up_gradients(this->gradients(0) + bucket.first, bucket.first, bucket.floats);
+      await(of(other).buckets, buckets_until(step, b), 0, other, {what, b, step});
   }
 
   /// Replica `waiting` waits until another one has come so far.

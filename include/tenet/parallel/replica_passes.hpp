@@ -64,16 +64,16 @@ class ReplicaPasses {
     batch_ = batch;
     ++step_;
     sums_.begin(step_);
-    for (int r = 0; r < size(); ++r)
-      weight_[index(r)] = Pass::gives_terms ? 1
-                                            : static_cast<float>(shard_of(batch, r, size()).samples) /
-                                                  static_cast<float>(std::max(batch, 1));
+    for (int r = 0; r < size(); ++r) {
+      const auto samples = static_cast<float>(shard_of(batch, r, size()).samples);
+      weights(step_)[index(r)] = Pass::gives_terms ? 1 : samples / static_cast<float>(std::max(batch, 1));
+    }
     team_.begin(
         waits_ && batch % size() == 0, [this](int r) { return gradients(r); }, step_);
   }
   /// The number of this run, from 1: of training programs, the step.
   long step() const { return step_; }
-  float weight(int replica) const { return weight_[index(replica)]; }
+  float weight(int replica) { return weights(step_)[index(replica)]; }
 
   /// Of a program that runs on a part of the batch: see `ReplicaSums`.
   auto& sums() { return sums_; }
@@ -89,19 +89,36 @@ class ReplicaPasses {
     team_.run(replica, [&] { pass(replica).run(batch_, all, backward, take); });
   }
 
-  /// to = the sum of all replicas' gradients, of `count` from number `first` on.
-  void add_up_gradients(float* to, long first, long count) {
-    team_.for_each_part({first, count}, [&](long at, long floats, bool is_sum) {
+  /// to = the sum of all replicas' gradients, of `count` from number `first` on; those of the last run, or, by its
+  /// number, of the one before it.
+  void add_up_gradients(float* to, long first, long count) { add_up_gradients(step_, to, first, count); }
+  void add_up_gradients(long step, float* to, long first, long count) {
+    const auto add_up_part = [&](long at, long floats, bool is_sum) {
       std::array<const float*, Group::most> from;
       for (int r = 0; r < size(); ++r) from[index(r)] = gradients(r) + at;
-      add_up(from.data(), is_sum ? 1 : size(), to + (at - first), floats);
-    });
+      add_up(step, from.data(), is_sum ? 1 : size(), to + (at - first), floats);
+    };
+    if (waits_)
+      team_.for_each_part({first, count}, add_up_part);
+    else
+      add_up_part(first, count, false);
   }
   /// The same for results that are one number: what `numbers` gives then.
   void add_up_numbers() {
+    numbers() = sum_of_numbers([this](int r) { return pass(r).numbers(); });
+  }
+  /// Of the last run; numbers_of(r) gives those of a replica that has samples.
+  template <class NumbersOf>
+  std::array<float, 4> sum_of_numbers(NumbersOf numbers_of) {
+    std::array<std::array<float, 4>, Group::most> all{};
     std::array<const float*, Group::most> from;
-    for (int r = 0; r < size(); ++r) from[index(r)] = pass(r).numbers().data();
-    add_up(from.data(), size(), numbers().data(), static_cast<long>(numbers().size()));
+    std::array<float, 4> sum;
+    for (int r = 0; r < size(); ++r) {
+      if (Pass::is_cut || shard_of(batch_, r, size()).samples > 0) all[index(r)] = numbers_of(r);
+      from[index(r)] = all[index(r)].data();
+    }
+    add_up(step_, from.data(), size(), sum.data(), static_cast<long>(sum.size()));
+    return sum;
   }
   std::array<float, 4>& numbers() { return pass(0).numbers(); }
   const float* result(int index) const { return parts_[0].pass->result(index); }
@@ -137,11 +154,14 @@ class ReplicaPasses {
   };
   static constexpr std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
-  void add_up(const float* const* from, int count, float* to, long floats) {
+  /// The replicas' weights in a run; those of the one before it are kept.
+  auto& weights(long step) { return weights_[static_cast<std::size_t>(step % 2)]; }
+
+  void add_up(long step, const float* const* from, int count, float* to, long floats) {
     if constexpr (Cut::in_all > 0)
       detail::tree_sum(from, count, to, 0, floats);
     else
-      detail::weighted_sum(from, weight_.data(), count, to, 0, floats);
+      detail::weighted_sum(from, weights(step).data(), count, to, 0, floats);
   }
 
   Group* replicas_;
@@ -151,7 +171,7 @@ class ReplicaPasses {
   int batch_ = 0;
   long step_ = 0;
   std::vector<Part> parts_;
-  std::array<float, Group::most> weight_{};
+  std::array<std::array<float, Group::most>, 2> weights_{};
 };
 
 }  // namespace tenet

@@ -59,8 +59,12 @@ class ShardedOptimizerExecution : public DistributedExecution<Program, Passes, S
   void run(int batch) {
     if constexpr (Passes::is_cut) complete();
     this->send_gradients(
-        batch, [this](int b) { this->exchange_.await(b, "parameters"); },
-        [this](int device) { this->prepare_update(device); });
+        batch,
+        [this](int device, int b) {
+          this->behind_first(device, {"parameters", b, this->exchange_.step()},
+                             [&] { this->exchange_.await(b, "parameters"); });
+        },
+        [this](int device) { this->execution(device).prepare_update(); });
     this->exchange_.end(*this);
     this->for_all([this](int device) {
       const auto update = [&](int b) { update_part(device, b); };
@@ -88,7 +92,7 @@ class ShardedOptimizerExecution : public DistributedExecution<Program, Passes, S
 
   /// A device's share of this rank's part of a bucket. The first one goes on when all have done theirs.
   void update_part(int device, int b) {
-    this->update(device, this->exchange_.own_part(b),
+    this->update(device, this->execution(device), this->exchange_.own_part(b),
                  Program::state_count > 0 ? states_.data() + state_at_[index(b)] : nullptr, own_floats_);
     this->first_behind_all(device, {"update of bucket", b, this->exchange_.step()});
   }

@@ -129,14 +129,14 @@ class ShardedPass {
 
   long memory_floats() const { return execution_->memory_floats(); }
 
- private:
-  static constexpr bool has_spare(int shards) { return Program::writes_buffers && Cut::in_all > 0 && shards > 1; }
-
-  /// Makes a part of the gradients of the shard at hand a term of their sum.
+  /// Makes a part of the gradients of the shard at hand a term of their sum: what `run` gives as `prepare`.
   void add_gradients([[maybe_unused]] long first, [[maybe_unused]] long floats) {
     if constexpr (is_cut && updates)
       gradients_.add(term_.number, term_.is_last, term_.weight, memory(Arena::gradients), first, first + floats);
   }
+
+ private:
+  static constexpr bool has_spare(int shards) { return Program::writes_buffers && Cut::in_all > 0 && shards > 1; }
 
   void give_from(int first_sample) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {

@@ -183,9 +183,6 @@ struct Policies {
                                      (!has_own_memory && detail::SharesWithoutLocks<Synchronisation>)));
   /// Whether the trainer has the optimizer's state; else the synchronisation does, each rank its part.
   static constexpr bool has_states = !(has_ranks || has_own_memory) || !detail::KeepsStates<Synchronisation>;
-  /// Whether parameters come while the next step runs: whatever else reads them waits for them.
-  static constexpr bool has_late_parameters =
-      asks_servers || (has_ranks && !has_own_memory && detail::ScattersGradients<Synchronisation>);
   /// Whether a rank, or replica, has a part of the gradient after a step, so that parts have to be brought together.
   static constexpr bool has_part_of_gradient = Strategy::replicas > 1 ||
                                                (has_ranks && detail::ScattersGradients<Synchronisation>);
@@ -228,6 +225,11 @@ struct Policies {
       return !detail::HasServers<Synchronisation> && !detail::ScattersGradients<Synchronisation>;
     else
       return false;
+  }
+  /// Whether parameters come, or are updated, while the next step runs: whatever else reads them waits for them.
+  static constexpr bool has_late_parameters() {
+    return asks_servers || updates_by_buckets() ||
+           (has_ranks && !has_own_memory && detail::ScattersGradients<Synchronisation>);
   }
 
  private:

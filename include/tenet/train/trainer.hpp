@@ -218,7 +218,7 @@ struct TrainerOf {
   void save(const std::string& path) { state().weights.save(path); }
   void load(const std::string& path) { state().weights.load(path); }
 
-  /// Good until a queued step, or with `ShardedOptimizer` or servers any step: these change them at their own time.
+  /// Good until a queued step, or between ranks any step: these change them at their own time.
   Weights<Net>& weights() { return state().weights; }
   Optimizer& optimizer() { return optimizer_; }
   /// The gradient of one parameter, by its name, as the last step found it. Of a sparse table it is written here, when
@@ -266,7 +266,7 @@ struct TrainerOf {
  private:
   /// What steps change: waits for those that are queued, and for what they have left to come; throws if one has failed.
   State& state() const {
-    if constexpr (Chosen::has_late_parameters)
+    if constexpr (Chosen::has_late_parameters())
       if (const AnyObject& training = state_after_queue().training; training.has_value())
         training.template as<ExecutionOf<Training>>().complete();
     return state_after_queue();
