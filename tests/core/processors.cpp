@@ -52,6 +52,17 @@ TEST_CASE("parts of a set are as large as each other, in its order, and there ar
   CHECK(part_of_processors(all, 0, 6).count() == 0);
 }
 
+TEST_CASE("some of a set are those behind the first ones, and none where there are too few", "[processors]") {
+  ProcessorSet all, middle;
+  for (const int processor : {1, 3, 64, 70, 1023}) all.add(processor);
+  for (const int processor : {3, 64, 70}) middle.add(processor);
+  CHECK(some_processors(all, 1, 3) == middle);
+  CHECK(some_processors(all, 0, 5) == all);
+  CHECK(some_processors(all, 4, 1).has(1023));
+  CHECK(some_processors(all, 3, 3) == ProcessorSet{});
+  CHECK(some_processors(all, 6, 0) == ProcessorSet{});
+}
+
 #if defined(__linux__)
 TEST_CASE("a thread moves to others of its processors, and keeps them all", "[processors]") {
   std::thread([] {

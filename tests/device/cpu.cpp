@@ -72,3 +72,33 @@ TEST_CASE("logical CPU devices have workers of their own", "[cpu]") {
   second->reserve_scratch(100);
   CHECK(first->scratch(0) != second->scratch(0));
 }
+
+#if defined(__linux__)
+TEST_CASE("a device with a number of threads has processors of its own, where there are so many", "[cpu]") {
+  const ProcessorSet all = own_processors();
+  CHECK(Cpu<>::processors().count() == 0);
+  CHECK(Cpu<3>::processors().count() == 0);
+  CHECK(Cpu<0, 1>::processors() == some_processors(all, 0, 1));
+  CHECK(Cpu<1, 1>::processors() == some_processors(all, 1, 1));
+  CHECK(Cpu<0, 2000>::processors().count() == 0);
+  if (all.count() < 2) return;
+  CHECK(Cpu<0, 1>::processors().count() == 1);
+  CHECK_FALSE(Cpu<0, 1>::processors() == Cpu<1, 1>::processors());
+  ProcessorSet both = Cpu<0, 1>::processors();
+  both.add(Cpu<1, 1>::processors());
+  CHECK(both == Cpu<0, 2>::processors());
+
+  const auto processors_of_workers = [](auto executor) {
+    ProcessorSet found;
+    std::atomic<int> here{0};
+    executor->for_each(executor->size(), [&](int, int worker) {
+      if (worker == 1) found = own_processors();
+      for (++here; here < executor->size();) std::this_thread::yield();
+    });
+    return found;
+  };
+  CHECK(processors_of_workers(make_executor<Cpu<0, 2>>()) == Cpu<0, 2>::processors());
+  CHECK(processors_of_workers(make_executor<Cpu<0>>(2)) == all);  // replicas have a part of their thread's
+  CHECK(processors_of_workers(make_executor<Cpu<4000, 2>>()) == all);
+}
+#endif

@@ -23,6 +23,7 @@ struct ProcessorSet {
     for (int i = 0; i < 16; ++i) bits[i] |= others.bits[i];
   }
   void add(int processor) { bits[processor / 64] |= std::uint64_t{1} << processor % 64; }
+  bool operator==(const ProcessorSet&) const = default;
   bool has(int processor) const { return (bits[processor / 64] >> processor % 64 & 1) != 0; }
   int count() const {
     int result = 0;
@@ -74,13 +75,19 @@ struct ProcessorSet {
   return result > 0 ? result : 1;
 }
 
-/// One of `parts` equal parts of them; none where they are fewer than parts.
-[[gnu::noinline]] inline ProcessorSet part_of_processors(const ProcessorSet& all, int part, int parts) {
+/// So many of them, behind the `first` ones; none where there are not so many.
+[[gnu::noinline]] inline ProcessorSet some_processors(const ProcessorSet& all, int first, int count) {
   ProcessorSet result;
-  const int share = all.count() / parts;
-  for (int processor = 0, seen = 0; processor < 1024 && share > 0; ++processor)
-    if (all.has(processor) && seen++ / share == part) result.add(processor);
+  if (first + count > all.count()) return result;
+  for (int processor = 0, seen = 0; processor < 1024; ++processor)
+    if (all.has(processor) && seen++ >= first && seen <= first + count) result.add(processor);
   return result;
+}
+
+/// One of `parts` equal parts of them; none where they are fewer than parts.
+inline ProcessorSet part_of_processors(const ProcessorSet& all, int part, int parts) {
+  const int share = all.count() / parts;
+  return some_processors(all, part * share, share);
 }
 
 /// Keeps the calling thread, and those that it starts, to these. Whether that could be had.

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <tenet/core/error.hpp>
+#include <tenet/core/processors.hpp>
 #include <tenet/device/arguments.hpp>
 #include <tenet/device/cpu/attention.hpp>
 #include <tenet/device/cpu/convolution_channels_last.hpp>
@@ -72,8 +73,11 @@ struct CpuOneSample : OfAnyBatch {
   }
 };
 
-/// The processor's cores. Logical devices of different Index have their own workers and memory; Threads is the number
-/// of workers, 0: what the environment variable TENET_NUM_THREADS says, else all cores that the process may use.
+/// The processor's cores. Logical devices of different Index have their own workers, memory and queue; Threads is the
+/// number of workers, 0: what the environment variable TENET_NUM_THREADS says, else all cores that the process may use.
+///
+/// With Threads = t, device i has the processors i · t to (i + 1) · t of those that the process may use, where there
+/// are so many: its workers keep to them, and so does its queue's thread. Whoever calls a step is not bound.
 template <int Index = 0, int Threads = 0>
 struct Cpu {
   using Kernels = CpuKernels;
@@ -86,6 +90,11 @@ struct Cpu {
     const int count = std::atoi(asked);
     if (count <= 0) fail("TENET_NUM_THREADS", "not a number of threads", "a positive number", asked);
     return count;
+  }
+
+  /// Those that the device has to itself; none: it may use all.
+  static ProcessorSet processors() {
+    return Threads > 0 ? some_processors(own_processors(), Index * Threads, Threads) : ProcessorSet{};
   }
 };
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <tenet/core/any_object.hpp>
 #include <tenet/core/buffer.hpp>
+#include <tenet/core/processors.hpp>
 #include <tenet/device/own_memory.hpp>
 #include <tenet/exec/one_sample.hpp>
 #include <tenet/exec/program.hpp>
@@ -13,20 +14,34 @@
 
 namespace tenet {
 
-/// The executor of a device: its workers, as the kernels want them; as many as the device says unless `threads` does.
-/// Of devices with memories of their own the replicas are those from the device's number on.
+/// The processors that a device has to itself; none: its workers use all.
+template <class Device>
+ProcessorSet processors_of() {
+  if constexpr (requires { Device::processors(); })
+    return Device::processors();
+  else
+    return {};
+}
+
+/// An executor of a device, with so many workers, on some processors if these are given. Of devices with memories of
+/// their own the replicas are those from the device's number on.
 template <class Device, class Kernels = typename Device::Kernels>
-[[gnu::noinline]] auto make_executor(int threads = Device::threads(), int replica = 0) {
+[[gnu::noinline]] auto make_executor(int threads, int replica = 0, const ProcessorSet& processors = {}) {
   using Executor = typename Kernels::Executor;
   if constexpr (requires { Executor(Device::index, Kernels::uses_tensor_float32, Kernels::measures_convolutions); })
     return std::make_unique<Executor>(Device::index + replica, Kernels::uses_tensor_float32,
                                       Kernels::measures_convolutions);
   else if constexpr (HasOwnMemory<Executor>)
     return std::make_unique<Executor>(Device::index + replica);
-  else if constexpr (std::is_constructible_v<Executor, int>)
-    return std::make_unique<Executor>(threads);
+  else if constexpr (std::is_constructible_v<Executor, int, const ProcessorSet&>)
+    return std::make_unique<Executor>(threads, processors);
   else
     return std::make_unique<Executor>();
+}
+/// That of a device: its workers, as the kernels want them, as many and where it says.
+template <class Device, class Kernels = typename Device::Kernels>
+auto make_executor() {
+  return make_executor<Device, Kernels>(Device::threads(), 0, processors_of<Device>());
 }
 
 /// What is recorded of the optimizer's steps where they run by parts of the parameters.

@@ -248,6 +248,12 @@ struct ExecutionOfRank<Program, Policies> {
   using type = ResidentStepOfRank<Program, Policies>;
 };
 
+/// A rank's device: which processors a rank has, whoever starts ranks has said.
+template <class Device>
+struct DeviceOfProcess : Device {
+  static ProcessorSet processors() { return {}; }
+};
+
 }  // namespace detail
 
 /// On ranks that are processes, on one machine or many. Each is given its own samples (`DistributedSampler`) and has
@@ -266,7 +272,9 @@ struct Distributed {
   using World = World_;
   using Synchronisation = AllReduce;
   template <class Device, class Kernels>
-  using Devices = typename Inside::template Devices<Device, Kernels>;
+  using Devices =
+      typename Inside::template Devices<std::conditional_t<has_replicas, Device, detail::DeviceOfProcess<Device>>,
+                                        Kernels>;
   template <class Definition>
   using DefinitionOf = Definition;
   template <class Program, class Policies>

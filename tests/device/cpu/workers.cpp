@@ -93,3 +93,23 @@ TEST_CASE("a pool of size 0 is as large as the machine allows", "[cpu][workers]"
   CHECK(tenet::available_processors() >= 1);
   CHECK(Workers().size() == tenet::available_processors());
 }
+
+#if defined(__linux__)
+TEST_CASE("workers keep to the processors that they are given, and the caller to none", "[cpu][workers]") {
+  const tenet::ProcessorSet all = tenet::own_processors();
+  const auto processors_of = [](Workers& workers) {
+    // Each task waits for the others, so that each worker has one.
+    std::vector<tenet::ProcessorSet> found(static_cast<std::size_t>(workers.size()));
+    std::atomic<int> here{0};
+    workers.for_each(workers.size(), [&](int, int worker) {
+      found[static_cast<std::size_t>(worker)] = tenet::own_processors();
+      for (++here; here < workers.size();) std::this_thread::yield();
+    });
+    return found;
+  };
+  const tenet::ProcessorSet last = tenet::some_processors(all, all.count() - 1, 1);
+  Workers bound(3, last), free(3);
+  CHECK(processors_of(bound) == std::vector{all, last, last});
+  CHECK(processors_of(free) == std::vector{all, all, all});
+}
+#endif

@@ -47,14 +47,19 @@ using RangeReference = FunctionReference<long, long>;
 /// so that its result does not depend on the number of threads.
 class Workers {
  public:
-  /// A pool of `threads` workers, the caller included; 0: as many as `available_processors()`.
-  [[gnu::noinline]] explicit Workers(int threads = 0) {
+  /// A pool of `threads` workers, the caller included; 0: as many as `available_processors()`. All but the caller keep
+  /// to some processors, if these are given.
+  [[gnu::noinline]] explicit Workers(int threads = 0, const ProcessorSet& own = {}) {
     const int processors = available_processors();
     size_ = threads > 0 ? threads : processors;
     spins_ = size_ <= processors ? 4000 : 0;  // spinning helps nobody when there are more threads than processors
     threads_ = std::vector<std::thread>(static_cast<std::size_t>(size_ - 1));
     int worker = 0;
-    for (std::thread& thread : threads_) thread = std::thread([this, place = ++worker] { serve(place); });
+    for (std::thread& thread : threads_)
+      thread = std::thread([this, place = ++worker, own] {
+        if (own.count() > 0) keep_to(own);
+        serve(place);
+      });
   }
 
   Workers(const Workers&) = delete;
