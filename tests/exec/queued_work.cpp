@@ -1,4 +1,4 @@
-#include "tenet/train/queued_steps.hpp"
+#include "tenet/exec/queued_work.hpp"
 
 #include <tenet/parallel/data_parallel.hpp>
 #include <tenet/tenet.hpp>
@@ -12,9 +12,9 @@ using namespace tenet;
 namespace {
 
 /// Steps that say when they were waited for.
-struct Steps final : QueuedSteps {
+struct Steps final : QueuedWork {
   Steps(const DeviceRange& devices, std::string failure = {})
-      : QueuedSteps(devices), failure_of_steps(std::move(failure)) {}
+      : QueuedWork(devices), failure_of_steps(std::move(failure)) {}
   void synchronize() override {
     ++waits;
     if (!failure_of_steps.empty()) throw Error(failure_of_steps);
@@ -25,7 +25,7 @@ struct Steps final : QueuedSteps {
 
 }  // namespace
 
-TEST_CASE("a device is waited for where its steps run, and no other", "[queued_steps]") {
+TEST_CASE("a device is waited for where its steps run, and no other", "[queued_work]") {
   Steps first({"cpu", 0, 1}), both({"cpu", 0, 2}), second({"cpu", 1, 1}), plain({"reference", 0, 1});
   synchronize(Cpu<0>{});
   CHECK(std::array{first.waits, both.waits, second.waits, plain.waits} == std::array{1, 1, 0, 0});
@@ -37,21 +37,21 @@ TEST_CASE("a device is waited for where its steps run, and no other", "[queued_s
 }
 
 TEST_CASE("steps of all trainers are waited for where some have failed, and the first one's error is thrown",
-          "[queued_steps]") {
+          "[queued_work]") {
   Steps good({"cpu", 0, 1}), bad({"cpu", 0, 1}, "step 3: bad"), worse({"cpu", 0, 1}, "step 1: worse"),
       last({"cpu", 0, 1});
   CHECK(message_of([] { synchronize(Cpu<0>{}); }) == "step 3: bad");
   CHECK(std::array{good.waits, bad.waits, worse.waits, last.waits} == std::array{1, 1, 1, 1});
 }
 
-TEST_CASE("steps that are gone are not waited for", "[queued_steps]") {
+TEST_CASE("steps that are gone are not waited for", "[queued_work]") {
   Steps stays({"cpu", 0, 1});
   { Steps goes({"cpu", 0, 1}, "gone"); }
   CHECK_NOTHROW(synchronize(Cpu<0>{}));
   CHECK(stays.waits == 1);
 }
 
-TEST_CASE("trainers of one device have run all steps behind synchronize(device)", "[queued_steps]") {
+TEST_CASE("trainers of one device have run all steps behind synchronize(device)", "[queued_work]") {
   using Net = networks::WholeRows;
   using One = Trainer<Net, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>>;
   using Two = Trainer<Net, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, DataParallel<2>>;

@@ -258,6 +258,164 @@ TEST_CASE("a trainer is moved and ends while steps are queued", "[asynchronous]"
   CHECK(Gated::begun == 2);
 }
 
+namespace {
+
+/// Plain SGD that notes which steps run, and by whom.
+struct Told : PlainSgd {
+  int number = 0;
+  inline static std::vector<int> order;
+  inline static std::vector<std::thread::id> threads;
+  std::array<float, scalar_count> scalars(long step) const {
+    order.push_back(number);
+    threads.push_back(std::this_thread::get_id());
+    return PlainSgd::scalars(step);
+  }
+};
+/// Plain SGD that notes where they run.
+struct Seen : PlainSgd {
+  inline static ProcessorSet processors;
+  std::array<float, scalar_count> scalars(long step) const {
+    processors = own_processors();
+    return PlainSgd::scalars(step);
+  }
+};
+/// Plain SGD whose steps wait until those of the other device are there, too.
+struct Meeting : PlainSgd {
+  int own = 0;
+  inline static std::atomic<int> here[2];
+  std::array<float, scalar_count> scalars(long step) const {
+    ++here[own];
+    if (!wait_until([&] { return here[1 - own] >= here[own]; }, 30s)) fail("meeting", "nobody comes", "two", "one");
+    return PlainSgd::scalars(step);
+  }
+};
+template <int index>
+using MeetingOn = Trainer<Linear<6, 3>, CrossEntropy, Meeting, Features<6>, Cpu<index, 1>>;
+
+}  // namespace
+
+TEST_CASE("trainers of one device run their steps in the order of submission, on one thread", "[asynchronous]") {
+  using Learner = Trainer<Linear<6, 3>, CrossEntropy, Told, Features<6>, Cpu<0, 1>>;
+  Told::order.clear();
+  Learner first{Told{{.learning_rate = 0.1f}}, 1}, second{Told{{.learning_rate = 0.1f}}, 2};
+  const network::Samples<Learner> samples(4);
+  for (int i = 0; i < 100; ++i) {
+    Learner& trainer = i % 3 == 1 ? second : first;
+    trainer.optimizer().number = i;
+    trainer.step_async(samples.inputs.data(), samples.targets.data(), 4);
+  }
+  synchronize(Cpu<0>{});
+  REQUIRE(Told::order.size() == 100);
+  for (int i = 0; i < 100; ++i) CHECK(Told::order[static_cast<std::size_t>(i)] == i);
+  CHECK(std::count(Told::threads.begin(), Told::threads.end(), Told::threads[0]) == 100);
+  CHECK(Told::threads[0] != std::this_thread::get_id());
+}
+
+TEST_CASE("trainers of two devices run their steps at the same time", "[asynchronous]") {
+  Meeting::here[0] = Meeting::here[1] = 0;
+  MeetingOn<0> first{Meeting{{}, 0}};
+  MeetingOn<1> second{Meeting{{}, 1}};
+  const network::Samples<MeetingOn<0>> samples(4);
+  for (int i = 0; i < 10; ++i) {
+    first.step_async(samples.inputs.data(), samples.targets.data(), 4);
+    second.step_async(samples.inputs.data(), samples.targets.data(), 4);
+  }
+  CHECK(message_of([&] { first.synchronize(); }).empty());
+  CHECK(message_of([&] { second.synchronize(); }).empty());
+  CHECK((Meeting::here[0] == 10 && Meeting::here[1] == 10));
+}
+
+TEST_CASE("a trainer of several devices keeps theirs, and runs behind what they had to do", "[asynchronous]") {
+  using Net = networks::WholeRows;
+  using Both = Trainer<Net, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, DataParallel<2>>;
+  using Second = Trainer<Linear<6, 3>, CrossEntropy, Gated, Features<6>, Cpu<1, 1>>;
+  Both both;
+  Second before{Gated{{.learning_rate = 0.1f}}, 1};
+  AtTheGate at;  // on the first device
+  const network::Samples<Both> samples(12);
+  const auto step_of_both = [&] { return both.step_async(samples.inputs.data(), samples.targets.data(), 12); };
+  const auto step_of_second = [&] { return before.step_async(at.samples.inputs.data(), at.samples.targets.data(), 4); };
+  std::vector<PendingStep> pending;
+  pending.push_back(step_of_second());  // waits at the gate
+  pending.push_back(step_of_both());
+  pending.push_back(at.step_async());  // the first device has nothing else to do, and is kept
+  std::this_thread::sleep_for(20ms);
+  for (const PendingStep& step : pending) CHECK_FALSE(step.ready());
+  CHECK(Gated::begun == 0);
+  Gated::open = true;
+  for (const PendingStep& step : pending) CHECK(step.get().loss > 0);
+
+  // From several threads, in any order.
+  std::thread third([&] {
+    for (int i = 0; i < 50; ++i) step_of_second();
+  });
+  for (int i = 0; i < 50; ++i) step_of_both(), at.step_async();
+  third.join();
+  synchronize(Cpu<0>{});
+  synchronize(Cpu<1>{});
+  CHECK(both.weights().steps() == 51);
+  CHECK(before.weights().steps() == 51);
+  CHECK(at.trainer.weights().steps() == 51);
+}
+
+TEST_CASE("a step that fails skips those of its trainer, and no other's", "[asynchronous]") {
+  AtTheGate at;
+  Waiting other{Gated{{.learning_rate = 0.1f}}, 1};
+  at.trainer.optimizer().fails = true;
+  const PendingStep failed = at.step_async();
+  at.trainer.optimizer().fails = false;
+  const PendingStep of_other = other.step_async(at.samples.inputs.data(), at.samples.targets.data(), 4);
+  const PendingStep skipped = at.step_async();
+  Gated::open = true;
+  CHECK(of_other.get().loss > 0);
+  CHECK(message_of([&] { skipped.get(); }) == "step 1: too long");
+  CHECK(message_of([&] { other.synchronize(); }).empty());
+  CHECK(message_of([] { synchronize(Cpu<0>{}); }) == "step 1: too long");
+  CHECK(message_of([] { synchronize(Cpu<0>{}); }).empty());
+  CHECK(Gated::begun == 2);
+}
+
+TEST_CASE("a trainer that ends waits for its own steps, and not for those behind them", "[asynchronous]") {
+  AtTheGate at(true);
+  PendingStep last, behind;
+  {
+    Waiting ends{Gated{{.learning_rate = 0.1f}}, 1};
+    last = ends.step_async(at.samples.inputs.data(), at.samples.targets.data(), 4);
+    last.get();
+    Gated::open = false;
+    behind = at.step_async();
+  }
+  CHECK(last.ready());
+  CHECK_FALSE(behind.ready());
+}
+
+#if defined(__linux__)
+TEST_CASE("queued steps run on their device's processors, others everywhere", "[asynchronous]") {
+  const ProcessorSet all = own_processors();
+  const auto processors_of_step = [&]<class Learner>(Learner& trainer) {
+    const network::Samples<Learner> samples(4);
+    trainer.step_async(samples.inputs.data(), samples.targets.data(), 4).get();
+    const ProcessorSet queued = Seen::processors;
+    trainer.step(samples.inputs.data(), samples.targets.data(), 4);
+    CHECK(Seen::processors == all);  // the caller's thread
+    return queued;
+  };
+  using Net = Linear<6, 3>;
+  const auto check = [&]<class Device>(Device) {
+    Trainer<Net, CrossEntropy, Seen, Features<6>, Device> trainer;
+    const bool has_own = Device::processors().count() > 0;
+    CHECK(processors_of_step(trainer) == (has_own ? Device::processors() : all));
+  };
+  Trainer<Net, CrossEntropy, Seen, Features<6>, Cpu<0, 1>> stays;  // so that all use its device's one queue
+  CHECK(processors_of_step(stays) == some_processors(all, 0, 1));
+  check(Cpu<0>{});
+  check(Cpu<0, 1>{});
+  check(Cpu<0, 2>{});
+  check(Cpu<1, 1>{});
+  check(Cpu<1023, 3>{});  // so many there are not
+}
+#endif
+
 TEST_CASE("preparing a batch and running a step take place at the same time", "[asynchronous]") {
   struct Slow : PlainSgd {
     std::array<float, scalar_count> scalars(long step) const {

@@ -38,7 +38,7 @@ struct RunSum {
 
 class Queue {
  public:
-  explicit Queue(Sum& sum, QueueLimits limits = {}) : steps_({"cpu"}, limits, RunSum{&sum}) {}
+  explicit Queue(Sum& sum, QueueLimits limits = {}) : steps_({{"cpu"}}, limits, RunSum{&sum}) {}
 
   PendingStep submit(const std::vector<float>& inputs, float target = 0, float setting = 0) {
     return steps_.submit(setting, std::as_bytes(std::span(inputs)), std::as_bytes(std::span(&target, 1)),

@@ -18,8 +18,69 @@ struct QueueLimits {
   int spins = usual_spins;  ///< so often a thread that waits looks before it sleeps
 };
 
-/// The tasks of one logical device, run in their order by a thread of its own. Whoever submits one goes on at once, so
-/// that preparing the next task and running this one take place at the same time.
+/// Tasks that were submitted and have not ended. One thread at a time submits, one runs them, in their order; any may
+/// wait.
+class TasksUnderWay {
+ public:
+  explicit TasksUnderWay(QueueLimits limits) : limits_(limits) {}
+
+  const QueueLimits& limits() const { return limits_; }
+  /// How many have been submitted, ever; begins anew after 2^32.
+  unsigned submitted() const { return submitted_.load(std::memory_order_relaxed); }
+  int waiting() const { return static_cast<int>(submitted() - done_.load(std::memory_order_acquire)); }
+  /// By its number: what `submitted` was behind its submission.
+  bool has_run(unsigned task) const { return static_cast<int>(task - done_.load(std::memory_order_acquire)) <= 0; }
+
+  /// Whether a task that keeps so many bytes alive can be added.
+  bool has_room(long bytes) const {
+    return waiting() < limits_.tasks &&
+           (waiting() == 0 || bytes_.load(std::memory_order_relaxed) + bytes <= limits_.bytes);
+  }
+  void wait_for_room(long bytes) const {
+    wait_until_done([=, this] { return has_room(bytes); });
+  }
+  /// Until a task has run, and those before it.
+  void wait_for(unsigned task) const {
+    wait_until_done([=, this] { return has_run(task); });
+  }
+
+  void add(long bytes) {
+    bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    submitted_.store(submitted() + 1, std::memory_order_release);
+    submitted_.notify_one();
+  }
+  /// Whoever runs tasks waits for the next one, when it has run so many.
+  void wait_for_more(unsigned run) const {
+    for (int spin = 0; spin < limits_.spins && submitted() == run; ++spin) pause();
+    submitted_.wait(run, std::memory_order_acquire);
+  }
+  /// The first of them has ended.
+  void remove(long bytes) {
+    bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    done_.fetch_add(1, std::memory_order_release);
+    done_.notify_all();
+  }
+
+ private:
+  /// Waits for whoever runs tasks: in a loop for a moment, then asleep.
+  template <class Ready>
+  void wait_until_done(Ready ready) const {
+    for (int spin = 0; spin < limits_.spins; ++spin) {
+      if (ready()) return;
+      pause();
+    }
+    for (unsigned done = done_.load(std::memory_order_acquire); !ready(); done = done_.load(std::memory_order_acquire))
+      done_.wait(done, std::memory_order_acquire);
+  }
+
+  QueueLimits limits_;
+  alignas(64) std::atomic<unsigned> submitted_{0};
+  alignas(64) std::atomic<unsigned> done_{0};
+  std::atomic<long> bytes_{0};
+};
+
+/// Tasks that a thread of its own runs in their order. Whoever submits one goes on at once, so that preparing the next
+/// task and running this one take place at the same time.
 ///
 /// What a task throws comes out of the next `synchronize`; the tasks behind it are skipped. One thread at a time may
 /// submit and synchronize.
@@ -30,7 +91,7 @@ class QueueOf {
  public:
   /// `first` runs before all tasks, on the queue's thread: to bind it to processors, say. It must not throw.
   explicit QueueOf(QueueLimits limits = {}, Task first = {})
-      : limits_(limits), slots_(std::bit_ceil(static_cast<unsigned>(limits.tasks))), thread_([this, first] {
+      : tasks_(limits), slots_(std::bit_ceil(static_cast<unsigned>(limits.tasks))), thread_([this, first] {
           if (first) first();
           serve();
         }) {}
@@ -44,44 +105,37 @@ class QueueOf {
     thread_.join();
   }
 
-  /// Waits until a task that keeps so many bytes alive can be added at once.
-  void wait_for_room(long bytes = 0) {
-    wait_while([&] {
-      return waiting() >= limits_.tasks ||
-             (waiting() > 0 && bytes_.load(std::memory_order_relaxed) + bytes > limits_.bytes);
-    });
-  }
+  /// Whether a task that keeps so many bytes alive can be added at once; waits until it can.
+  bool has_room(long bytes = 0) const { return tasks_.has_room(bytes); }
+  void wait_for_room(long bytes = 0) const { tasks_.wait_for_room(bytes); }
   /// Adds a task; waits while the queue is full. `bytes` is what it keeps alive until it has run.
   void submit(Task task, long bytes = 0) {
     wait_for_room(bytes);
-    const unsigned number = submitted_.load(std::memory_order_relaxed);
-    slot(number) = {std::move(task), bytes};
-    bytes_.fetch_add(bytes, std::memory_order_relaxed);
-    submitted_.store(number + 1, std::memory_order_release);
-    submitted_.notify_one();
+    slot(tasks_.submitted()) = {std::move(task), bytes};
+    tasks_.add(bytes);
   }
 
   /// Waits until all tasks have run. Throws what the first that failed has thrown; `failed_task` says which it was.
   void synchronize() { synchronize(submitted()); }
   /// Waits for those up to one of them, by its number: what `submitted` was behind its submission.
   void synchronize(unsigned task) {
-    wait_while([&] { return !has_run(task); });
+    wait_for(task);
     if (!has_failed_.load(std::memory_order_acquire)) return;
-    wait_while([&] { return waiting() > 0; });  // the others are skipped
+    wait_for(submitted());  // the others are skipped
     has_failed_.store(false, std::memory_order_relaxed);
     std::rethrow_exception(std::exchange(failure_, nullptr));
   }
+  /// The same, whether it has failed or not; any thread may.
+  void wait_for(unsigned task) const { tasks_.wait_for(task); }
   /// The number of the last task that has failed, from 1; 0: none has. To be asked behind `synchronize`.
   unsigned failed_task() const { return failed_task_; }
 
-  bool has_run(unsigned task) const { return static_cast<int>(task - done_.load(std::memory_order_acquire)) <= 0; }
+  bool has_run(unsigned task) const { return tasks_.has_run(task); }
   /// How many tasks have been submitted, ever; begins anew after 2^32.
-  unsigned submitted() const { return submitted_.load(std::memory_order_relaxed); }
+  unsigned submitted() const { return tasks_.submitted(); }
 
   /// Tasks that have been submitted and have not ended.
-  int waiting() const {
-    return static_cast<int>(submitted_.load(std::memory_order_relaxed) - done_.load(std::memory_order_acquire));
-  }
+  int waiting() const { return tasks_.waiting(); }
 
  private:
   struct Slot {
@@ -89,21 +143,9 @@ class QueueOf {
     long bytes = 0;
   };
 
-  /// Waits for the queue's thread: in a loop for a moment, then asleep.
-  template <class Busy>
-  void wait_while(Busy busy) {
-    for (int spin = 0; spin < limits_.spins; ++spin) {
-      if (!busy()) return;
-      pause();
-    }
-    for (unsigned done = done_.load(std::memory_order_acquire); busy(); done = done_.load(std::memory_order_acquire))
-      done_.wait(done, std::memory_order_acquire);
-  }
-
   void serve() {
     for (unsigned next = 0;; ++next) {
-      for (int spin = 0; spin < limits_.spins && submitted_.load(std::memory_order_relaxed) == next; ++spin) pause();
-      submitted_.wait(next, std::memory_order_acquire);
+      tasks_.wait_for_more(next);
       Slot& now = slot(next);
       if (!now.task) return;
       try {
@@ -114,23 +156,18 @@ class QueueOf {
         has_failed_.store(true, std::memory_order_release);
       }
       now.task = {};  // what it keeps alive ends before the task counts as done
-      bytes_.fetch_sub(now.bytes, std::memory_order_relaxed);
-      done_.store(next + 1, std::memory_order_release);
-      done_.notify_one();
+      tasks_.remove(now.bytes);
     }
   }
 
   /// Numbers of tasks begin anew after 2^32: the slots are a power of two.
   Slot& slot(unsigned number) { return slots_[number % slots_.size()]; }
 
-  QueueLimits limits_;
+  TasksUnderWay tasks_;
   std::vector<Slot> slots_;
   std::exception_ptr failure_;  // written by the thread before `has_failed_`, read behind it
   std::atomic<bool> has_failed_{false};
   unsigned failed_task_ = 0;
-  alignas(64) std::atomic<unsigned> submitted_{0};
-  alignas(64) std::atomic<unsigned> done_{0};
-  std::atomic<long> bytes_{0};
   std::thread thread_;
 };
 using DeviceQueue = QueueOf<>;

@@ -169,6 +169,8 @@ struct Policies {
   }
 
   static constexpr bool has_ranks = requires { typename Strategy::World; };
+  /// Ranks of one process wait for each other: their steps have no common queue, though their devices have one name.
+  static constexpr bool ranks_are_threads = requires { requires Strategy::World::ranks_are_threads; };
   /// Whether ranks ask servers for parameters. Devices with memories of their own that meet in every step own parts of
   /// them instead.
   static constexpr bool asks_servers = [] {

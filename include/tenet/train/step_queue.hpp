@@ -6,26 +6,37 @@
 #include <memory>
 #include <span>
 #include <tenet/core/buffer.hpp>
-#include <tenet/exec/device_queue.hpp>
+#include <tenet/exec/queued_work.hpp>
+#include <tenet/exec/shared_queue.hpp>
 #include <tenet/train/pending_step.hpp>
-#include <tenet/train/queued_steps.hpp>
 #include <utility>
 #include <vector>
 
 namespace tenet {
 
-/// Training steps in their order, on a thread of their own. Each has a copy of its batch, and of the settings at the
-/// time of its submission: the caller may use its memory at once. When a step fails, those behind it are skipped until
-/// somebody synchronizes.
+/// Where a trainer's steps run.
+struct PlaceOfSteps {
+  DeviceRange devices;
+  ProcessorSet processors{};  ///< the thread's meanwhile; none: all that it may use
+  bool is_alone = false;      ///< not in the queues that the devices have in this process
+};
+
+/// A trainer's steps in their order, in the queues of its devices. Each has a copy of its batch, and of the settings at
+/// the time of its submission: the caller may use its memory at once. When a step fails, those behind it are skipped
+/// until somebody synchronizes; what others have in these queues is not.
 ///
 /// A step runs as run(settings, inputs, targets, batch). Batches are copied to places that serve one step after the
 /// other. All places together have no more than `limits.bytes`, unless a single batch does; when all batches have the
 /// same size, nothing is allocated after the first ones.
 template <class Settings, class Run>
-class StepQueue final : public QueuedSteps {
+class StepQueue final : public QueuedWork {
  public:
-  StepQueue(const DeviceRange& devices, QueueLimits limits, Run run)
-      : QueuedSteps(devices), limits_(limits), run_(run), queue_(limits) {}
+  StepQueue(const PlaceOfSteps& place, QueueLimits limits, Run run)
+      : QueuedWork(place.devices),
+        processors_(place.processors),
+        steps_(limits),
+        run_(run),
+        tasks_(place.devices, place.is_alone) {}
 
   /// Waits while the queue is full.
   PendingStep submit(const Settings& settings, std::span<const std::byte> inputs, std::span<const std::byte> targets,
@@ -43,12 +54,13 @@ class StepQueue final : public QueuedSteps {
     place.is_free.store(false, std::memory_order_relaxed);
     outcome.holders.fetch_add(1, std::memory_order_relaxed);
     PendingStep result{detail::HeldOutcome(&outcome)};
-    queue_.submit([this, &place] { run(place); }, place.bytes());
+    steps_.add(place.bytes());
+    tasks_.submit([this, &place] { run(place); }, place.bytes());
     return result;
   }
 
   void synchronize() override {
-    queue_.synchronize();
+    tasks_.wait();
     if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
@@ -73,11 +85,13 @@ class StepQueue final : public QueuedSteps {
     std::atomic<bool> is_free{true};
   };
 
-  /// On the queue's thread.
+  /// On the first device's thread.
   void run(Place& place) {
     detail::StepOutcome& outcome = *place.outcome;
+    const QueueMeeting::All all(tasks_.meeting());
     if (failure_ == nullptr) {
       try {
+        tasks_.queue().go_on_at(processors_);
         outcome.result =
             run_(place.settings, static_cast<const void*>(place.memory.data()), place.targets, place.batch);
       } catch (...) {
@@ -85,15 +99,17 @@ class StepQueue final : public QueuedSteps {
       }
     }
     outcome.failure = failure_;
+    const long bytes = place.bytes();
     place.is_free.store(true, std::memory_order_release);
     outcome.ended.store(1, std::memory_order_release);
     outcome.ended.notify_all();
+    steps_.remove(bytes);
   }
 
   /// A place of at least so many bytes; waits until the queue has room for it.
   Place& free_place(long bytes) {
-    queue_.wait_for_room(bytes);
-    const long most = std::max(bytes, limits_.bytes);
+    steps_.wait_for_room(bytes);
+    const long most = std::max(bytes, steps_.limits().bytes);
     for (auto& place : places_)
       if (is_free(place) && place->bytes() >= bytes && place->bytes() <= most) return *place;
     // Those that are free do not fit: others take their memory.
@@ -117,13 +133,14 @@ class StepQueue final : public QueuedSteps {
     return **outcomes_.insert(at, detail::HeldOutcome(new detail::StepOutcome));
   }
 
-  QueueLimits limits_;
+  ProcessorSet processors_;
+  TasksUnderWay steps_;
   Run run_;
   std::vector<std::unique_ptr<Place>> places_;
   std::vector<detail::HeldOutcome> outcomes_;
   std::size_t next_outcome_ = 0;
   std::exception_ptr failure_;  // written by the queue's thread; read here when all steps have ended
-  DeviceQueue queue_;           // last: it ends before what its steps use
+  OwnTasks tasks_;              // last: they end before what they use
 };
 
 }  // namespace tenet

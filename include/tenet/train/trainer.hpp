@@ -1,8 +1,6 @@
 #pragma once
 
 #include <array>
-#include <memory>
-#include <tenet/core/any_object.hpp>
 #include <tenet/data/data_loader.hpp>
 #include <tenet/train/batch_checks.hpp>
 #include <tenet/train/broken_trainer.hpp>
@@ -13,6 +11,7 @@
 #include <tenet/train/programs.hpp>
 #include <tenet/train/step_queue.hpp>
 #include <tenet/train/summary.hpp>
+#include <tenet/train/trainer_state.hpp>
 #include <tenet/train/weights.hpp>
 
 namespace tenet {
@@ -46,38 +45,8 @@ struct TrainerOf {
   Optimizer optimizer_{};
   std::uint64_t seed_ = 0;
 
-  /// Everything else.
-  struct State {
-    [[gnu::noinline]] explicit State(std::uint64_t seed_of_weights) : seed(seed_of_weights), weights(seed) {
-      if constexpr (records) timeline.add_rows_of(devices, Chosen::Strategy::replicas > 1 ? "replica" : "device");
-    }
-
-    std::uint64_t seed;
-    float factor = 1.0f;
-    [[no_unique_address]] typename Chosen::Timeline::Recording timeline;
-    typename Chosen::Devices devices;
-    Weights<Net> weights;
-    Buffer gradients;  // where the training has no place for them
-    Buffer states{Chosen::has_states && !has_own_memory ? Optimizer::state_count * Weights<Net>::table.parameter_floats
-                                                        : 0};
-    AnyObject training, evaluating, predicting;  // Execution<…>, compiled where it is run
-    QueueLimits queue_limits{.tasks = 16};
-    std::unique_ptr<QueuedSteps> queued;  // last: its steps run before the rest ends
-  };
-  /// Queued steps work with the state on another thread, so it stays where it is when the trainer is moved.
-  class KeptState {
-   public:
-    explicit KeptState(std::uint64_t seed) : kept_(std::make_unique<State>(seed)) {}
-    KeptState(KeptState&&) = default;
-    KeptState& operator=(KeptState&&) = default;
-    [[gnu::noinline]] ~KeptState() {}  // inlined, it lets g++ 12 warn where a trainer is a member of an aggregate
-    State& operator*() const { return *kept_; }
-    State* operator->() const { return kept_.get(); }
-
-   private:
-    std::unique_ptr<State> kept_;
-  };
-  KeptState state_{seed_};  ///< not to be given; `state()` is the way to it
+  using State = TrainerState<Chosen, Net, Optimizer>;
+  KeptState<State> state_{seed_};  ///< not to be given; `state()` is the way to it
 
   /// One step on a batch: inputs of `batch` samples one after the other, targets likewise.
   StepResult step(const InputElement* inputs, const TargetElement* targets, int batch) {
@@ -110,7 +79,8 @@ struct TrainerOf {
     }
   }
 
-  /// The same step on a thread of its own, behind those that wait there: it returns at once, unless the queue is full.
+  /// The same step on the thread of the trainer's device, behind what waits there: it returns at once, unless the queue
+  /// is full.
   /// The batch is copied; the optimizer's settings are those of now. All else that needs the weights waits for it.
   PendingStep step_async(const InputElement* inputs, const TargetElement* targets, int batch) {
     detail::check_targets<Target, Output>(targets, batch);
@@ -378,9 +348,9 @@ struct TrainerOf {
     using Queue = StepQueue<Optimizer, QueuedStep>;
     if (state_->queued == nullptr) {
       prepared<Training>(*state_, &State::training);  // by this thread: ranks meet while it is made
-      constexpr int devices = Chosen::Strategy::replicas * Training::order.devices;
-      state_->queued = std::make_unique<Queue>(DeviceRange{Kernels::name, Device::index, devices}, state_->queue_limits,
-                                               QueuedStep{&*state_});
+      state_->queued =
+          std::make_unique<Queue>(detail::place_of_steps<Chosen>(Chosen::Strategy::replicas * Training::order.devices),
+                                  state_->queue_limits, QueuedStep{&*state_});
     }
     return static_cast<Queue&>(*state_->queued);
   }
