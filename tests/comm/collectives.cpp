@@ -1,6 +1,5 @@
 #include "tenet/comm/collectives.hpp"
 
-#include <bit>
 #include <cmath>
 
 #include "../support/collectives.hpp"
@@ -27,44 +26,6 @@ void check_all_reduce(Reduce reduce) {
 
 }  // namespace
 
-TEST_CASE("parts cover all numbers, one after the other", "[collectives]") {
-  for (const long floats : {0L, 1L, 15L, 16L, 33L, 1000L, 61712L}) {
-    for (const int parts : {1, 2, 3, 7, 64}) {
-      long next = 0;
-      for (int part = 0; part < parts; ++part) {
-        const FloatRange found = part_of(floats, part, parts);
-        CHECK(found.first == next);
-        CHECK(found.count >= 0);
-        if (floats >= 16L * parts) CHECK(found.first % 16 == 0);
-        next += found.count;
-      }
-      CHECK(next == floats);
-    }
-  }
-}
-
-TEST_CASE("all_reduce by a ring", "[collectives]") {
-  check_all_reduce([](auto&&... arguments) { all_reduce_by_ring(arguments...); });
-}
-TEST_CASE("all_reduce by two rings", "[collectives]") {
-  check_all_reduce([](auto&&... arguments) { all_reduce_by_two_rings(arguments...); });
-}
-TEST_CASE("all_reduce by halving", "[collectives]") {
-  check_all_reduce([](auto& transport, auto&&... arguments) {
-    if (std::has_single_bit(static_cast<unsigned>(transport.size())))
-      all_reduce_by_halving(transport, arguments...);
-    else
-      all_reduce_by_ring(transport, arguments...);
-  });
-}
-TEST_CASE("all_reduce by doubling", "[collectives]") {
-  check_all_reduce([](auto&&... arguments) { all_reduce_by_doubling(arguments...); });
-}
-TEST_CASE("all_reduce by sharing", "[collectives]") {
-  check_all_reduce([](auto&&... arguments) {
-    if (!all_reduce_by_sharing(arguments...)) fail("share", "between threads", "true", "false");
-  });
-}
 TEST_CASE("all_reduce", "[collectives]") {
   check_all_reduce([](auto&&... arguments) { all_reduce(arguments...); });
 }
@@ -151,44 +112,4 @@ TEST_CASE("a rank that is gone is named by those that wait for it", "[collective
     CHECK(naming >= 1);
     CHECK(messages[static_cast<std::size_t>(gone)] == "");
   }
-}
-
-TEST_CASE("halving, doubling and sharing add up in the order of the same tree", "[collectives]") {
-  for (const int size : {2, 4, 8}) {
-    for (const long floats : counts) {
-      CAPTURE(size, floats);
-      std::vector<std::vector<float>> terms;
-      const auto weight = [](int rank) { return 1.0f / static_cast<float>(3 + 2 * rank); };
-      for (int rank = 0; rank < size; ++rank) {
-        terms.push_back(numbers_of(rank, floats));
-        for (volatile float& term : terms.back()) term = term * weight(rank);  // rounded before it is added
-      }
-      for (int distance = 1; distance < size; distance *= 2)
-        for (int rank = 0; rank + distance < size; rank += 2 * distance)
-          for (std::size_t i = 0; i < terms[0].size(); ++i)
-            terms[static_cast<std::size_t>(rank)][i] += terms[static_cast<std::size_t>(rank + distance)][i];
-      for (const int way : {0, 1, 2, 3}) {
-        std::vector<float> found;
-        ranks::run_well(size, [&](ThreadTransport& transport) {
-          std::vector<float> data = numbers_of(transport.rank(), floats);
-          const float own = weight(transport.rank());
-          if (way == 0) all_reduce_by_halving(transport, data.data(), floats, {"sum", 0, 1}, own);
-          if (way == 1) all_reduce_by_doubling(transport, data.data(), floats, {"sum", 0, 1}, own);
-          if (way == 2) all_reduce_by_sharing(transport, data.data(), floats, {"sum", 0, 1}, own);
-          if (way == 3) all_reduce(transport, data.data(), floats, {"sum", 0, 1}, own);
-          if (transport.rank() == size - 1) found = data;
-        });
-        CHECK(found == terms[0]);
-      }
-    }
-  }
-}
-
-TEST_CASE("numbers are shared where links say that they can be, and there are enough of them", "[collectives]") {
-  constexpr LinkCost messages{1e-7, 2e-10, 4e-10}, shares{1e-7, 2e-10, 4e-10, true};
-  STATIC_REQUIRE(!AllReduceTimes(2, 100'000, messages).shares);
-  STATIC_REQUIRE(AllReduceTimes(2, 100'000, shares).shares);
-  STATIC_REQUIRE(!AllReduceTimes(2, 10, shares).shares);  // doubling waits once
-  STATIC_REQUIRE(AllReduceTimes(8, 10, shares).shares);   // and here three times
-  STATIC_REQUIRE(AllReduceTimes(8, 100'000, shares).least() < AllReduceTimes(8, 100'000, messages).least());
 }

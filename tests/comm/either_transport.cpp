@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tenet/comm/common_memory.hpp>
+#include <tenet/comm/machine_transport.hpp>
 #include <tenet/comm/simulated_transport.hpp>
 
 #include "../support/ranks.hpp"
@@ -10,13 +11,15 @@ using namespace tenet;
 
 using Either = EitherTransport<ThreadTransport, SimulatedTransport>;
 struct OtherSimulated : SimulatedTransport {};
+using Machine = MachineTransport<ThreadTransport, ThreadTransport>;
+static_assert(!KnowsMachines<Either> && SharesInside<EitherTransport<ThreadTransport, Machine, SimulatedTransport>>);
 static_assert(SharesMemory<Either> && !SharesMemory<EitherTransport<SimulatedTransport, OtherSimulated>>);
 
 namespace {
 
 /// Sums of all ranks, of numbers where the transport has memory for them or else.
 std::vector<float> sums(Either transport, bool is_first) {
-  if (transport.is_first() != is_first) fail("is_first", "of two", "the one it was made of", "the other");
+  if (transport.is<ThreadTransport>() != is_first) fail("is", "of two", "the one it was made of", "the other");
   const OwnNumbers numbers(transport, 5000);
   const MessageLabel label{"numbers", 0, 1};
   std::fill_n(numbers.data(), 5000, static_cast<float>(1 + transport.rank()));
@@ -45,4 +48,22 @@ TEST_CASE("one of two transports does what it does by itself", "[either_transpor
     found[static_cast<std::size_t>(transport.rank())] = sums(transport, false);
   });
   for (const auto& of_rank : found) CHECK(of_rank == expected);
+}
+
+TEST_CASE("one of several transports may know which ranks run on one machine", "[either_transport]") {
+  using Any = EitherTransport<SimulatedTransport, ThreadTransport, Machine>;
+  ThreadNetwork inside(1), outside(2);
+  const Any alone(ThreadTransport(inside, 0));
+  CHECK(alone.machines() == nullptr);
+  CHECK(!alone.is<Machine>());
+  Any either(Machine(ThreadTransport(inside, 0), ThreadTransport(outside, 1), std::vector{3, 5}));
+  REQUIRE(either.is<Machine>());
+  const Machines* const before = either.machines();
+  Any moved = std::move(either);
+  CHECK(moved.machines() == before);
+  CHECK(moved.machines()->count() == 2);
+  float number = 7, found = 0;
+  CHECK(
+      moved.share_inside(&number, 1, {"number", 0, 0}, 1, [&](const SharedNumbers* shared) { found = *shared->data; }));
+  CHECK(found == 7);
 }

@@ -180,7 +180,7 @@ TEST_CASE("ranks of one machine share its memory", "[mpi]") {
   Mpi::Transport transport = Mpi::connect();
   const int n = transport.size();
   CHECK(transport.rank() == environment->rank());
-  REQUIRE(transport.is_first() == (n > 1));
+  REQUIRE(transport.is<SharedMemoryTransport>() == (n > 1));
   constexpr long floats = 100'000;
   std::vector<float> own(floats);
   for (const bool shares : {true, false}) {
@@ -202,7 +202,7 @@ TEST_CASE("where the machine has no room for memory to share, its ranks exchange
   if (environment->rank() == 0) setrlimit(RLIMIT_FSIZE, &little);
   Mpi::Transport transport = Mpi::connect();
   setrlimit(RLIMIT_FSIZE, &before);
-  CHECK(!transport.is_first());
+  CHECK(transport.is<MpiTransport>());
   CHECK(transport.memory(10) == nullptr);
   const OwnNumbers numbers(transport, 1000);
   std::fill_n(numbers.data(), 1000, 1.0f);

@@ -1,6 +1,6 @@
 // Replicas of a process share the parameters and the optimizer's state: there is nothing to average, or to share out.
 // However often the trainer is called, there is one message.
-// expect: LocalSgd and ShardedOptimizer are for ranks; replicas of DataParallel share parameters and optimizer state
+// expect: LocalSgd, ShardedOptimizer and Hierarchical are for ranks; replicas of DataParallel share a machine, parameters
 #include <tenet/comm/shared_memory.hpp>
 #include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/distributed.hpp>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/comm/machines.hpp>
 #include <tenet/comm/transport.hpp>
 #include <type_traits>
 #include <utility>
@@ -7,14 +8,18 @@
 
 namespace tenet {
 
-/// One of two transports, as it turns out when the program runs: on all ranks the same one.
-template <Transport First, Transport Second>
+/// One of some transports, as it turns out when the program runs: on all ranks the same one.
+template <Transport... Transports>
 class EitherTransport {
  public:
-  EitherTransport(First transport) : transport_(std::in_place_index<0>, std::move(transport)) {}
-  EitherTransport(Second transport) : transport_(std::in_place_index<1>, std::move(transport)) {}
+  template <class T>
+    requires(false || ... || std::is_same_v<T, Transports>)
+  EitherTransport(T transport) : transport_(std::move(transport)) {}
 
-  bool is_first() const { return transport_.index() == 0; }
+  template <class T>
+  bool is() const {
+    return std::holds_alternative<T>(transport_);
+  }
 
   int rank() const {
     return visit([](const auto& it) { return it.rank(); });
@@ -33,7 +38,7 @@ class EitherTransport {
     visit([&](auto& it) { it.send(to, data, floats, label); });
   }
   void expect(int from, long floats, MessageLabel label, float* to)
-    requires(ExpectsMessages<First> || ExpectsMessages<Second>)
+    requires(false || ... || ExpectsMessages<Transports>)
   {
     visit([&]<class T>(T& it) {
       if constexpr (ExpectsMessages<T>) it.expect(from, floats, label, to);
@@ -53,9 +58,28 @@ class EitherTransport {
     visit([](auto& it) { it.finish(); });
   }
 
-  // Of the one, or both, whose ranks can have memory in common; null of the other.
+  // Of those that know which ranks run on one machine; null of the others.
+  const Machines* machines() const
+    requires(false || ... || KnowsMachines<Transports>)
+  {
+    return visit([]<class T>(T& it) -> const Machines* {
+      if constexpr (KnowsMachines<std::remove_const_t<T>>) return it.machines();
+      return nullptr;
+    });
+  }
+  template <class Use>
+  bool share_inside(float* data, long floats, MessageLabel label, float weight, Use&& use)
+    requires(false || ... || SharesInside<Transports>)
+  {
+    return visit([&]<class T>(T& it) {
+      if constexpr (SharesInside<T>) return it.share_inside(data, floats, label, weight, use);
+      return false;
+    });
+  }
+
+  // Of those whose ranks can have memory in common; null of the others.
   float* memory(long floats)
-    requires(MayShareMemory<First> || MayShareMemory<Second>)
+    requires(false || ... || MayShareMemory<Transports>)
   {
     return visit([&]<class T>(T& it) -> float* {
       if constexpr (MayShareMemory<T>) return it.memory(floats);
@@ -63,7 +87,7 @@ class EitherTransport {
     });
   }
   long place_of(const float* data) const
-    requires(SharesMemory<First> || SharesMemory<Second>)
+    requires(false || ... || SharesMemory<Transports>)
   {
     return visit([&]<class T>(T& it) -> long {
       if constexpr (SharesMemory<std::remove_const_t<T>>) return it.place_of(data);
@@ -71,7 +95,7 @@ class EitherTransport {
     });
   }
   float* at(long place)
-    requires(SharesMemory<First> || SharesMemory<Second>)
+    requires(false || ... || SharesMemory<Transports>)
   {
     return visit([&]<class T>(T& it) -> float* {
       if constexpr (SharesMemory<T>) return it.at(place);
@@ -80,7 +104,7 @@ class EitherTransport {
   }
   template <class Use>
   bool share(float* data, long floats, MessageLabel label, float weight, Use&& use)
-    requires(MayShareMemory<First> || MayShareMemory<Second>)
+    requires(false || ... || MayShareMemory<Transports>)
   {
     return visit([&]<class T>(T& it) {
       if constexpr (MayShareMemory<T>) return it.share(data, floats, label, weight, use);
@@ -98,7 +122,7 @@ class EitherTransport {
     return std::visit(visitor, transport_);
   }
 
-  std::variant<First, Second> transport_;
+  std::variant<Transports...> transport_;
 };
 
 }  // namespace tenet

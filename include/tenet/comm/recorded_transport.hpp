@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <tenet/comm/machines.hpp>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/timeline.hpp>
 #include <utility>
@@ -16,8 +17,10 @@ class RecordedTransport {
   RecordedTransport(T transport, TimelineRow& device, std::string name)
       : timeline_row(&device.recorder().add_row(std::move(name))), device_{&device}, transport_(std::move(transport)) {
     const LinkCost cost = transport_.link();
-    device.recorder().describe_link(
-        {transport_.size(), cost.seconds, cost.seconds_per_float, cost.seconds_per_sum, cost.shares, cost.is_wire});
+    device.recorder().describe_link({transport_.size(), cost.seconds, cost.seconds_per_float, cost.seconds_per_sum,
+                                     cost.shares, cost.is_wire, cost.machine.count, cost.machine.fewest,
+                                     cost.machine.most, cost.machine.seconds, cost.machine.seconds_per_float,
+                                     cost.machine.shares, cost.machine.keeps_tree});
   }
 
   TimelineRow* timeline_row;
@@ -86,19 +89,29 @@ class RecordedTransport {
   bool share(float* data, long floats, MessageLabel label, float weight, Use&& use)
     requires MayShareMemory<T>
   {
-    Span moved = message("share", -1, floats, label), waited = moved;
-    waited.kind = SpanKind::wait;
-    waited.name = "the numbers of all ranks";
-    waited.begin = timeline_now();
-    const bool are_shared = transport_.share(data, floats, label, weight, [&](const SharedNumbers* shared) {
-      moved.begin = waited.end = timeline_now();
-      use(shared);
+    return record_shared("the numbers of all ranks", floats, label, [&](auto recorded) {
+      return transport_.share(data, floats, label, weight, [&](const SharedNumbers* shared) {
+        recorded();
+        use(shared);
+      });
     });
-    moved.end = timeline_now();
-    if (waited.end == 0) moved.begin = waited.end = moved.end;
-    timeline_row->add(waited);
-    timeline_row->add(moved);
-    return are_shared;
+  }
+  // Of one that knows which ranks run on one machine.
+  const Machines* machines() const
+    requires KnowsMachines<T>
+  {
+    return transport_.machines();
+  }
+  template <class Use>
+  bool share_inside(float* data, long floats, MessageLabel label, float weight, Use&& use)
+    requires SharesInside<T>
+  {
+    return record_shared("the numbers of a machine's ranks", floats, label, [&](auto recorded) {
+      return transport_.share_inside(data, floats, label, weight, [&](const SharedNumbers* shared) {
+        recorded();
+        use(shared);
+      });
+    });
   }
   auto abandon() noexcept
     requires requires(T& transport) { transport.abandon(); }
@@ -111,6 +124,20 @@ class RecordedTransport {
     TimelineRow* timeline_row;
   };
 
+  /// share(recorded) calls recorded() when all numbers are there.
+  template <class Share>
+  bool record_shared(const char* awaited, long floats, const MessageLabel& label, Share share) {
+    Span moved = message("share", -1, floats, label), waited = moved;
+    waited.kind = SpanKind::wait;
+    waited.name = awaited;
+    waited.begin = timeline_now();
+    const bool are_shared = share([&] { moved.begin = waited.end = timeline_now(); });
+    moved.end = timeline_now();
+    if (waited.end == 0) moved.begin = waited.end = moved.end;
+    timeline_row->add(waited);
+    timeline_row->add(moved);
+    return are_shared;
+  }
   static Span message(const char* name, int peer, long floats, const MessageLabel& label) {
     return {.name = name,
             .subject = label.what,

@@ -72,11 +72,14 @@ class TimelineRow {
   std::atomic<std::uint64_t> done_{0};
 };
 
-/// What a message between so many workers, ranks or replicas, is expected to cost: see `LinkCost`.
+/// What a message between so many workers, ranks or replicas, is expected to cost: see `LinkCost`, and `MachineCost`.
 struct TimelineLink {
   int workers = 1;
   double seconds = 0, seconds_per_float = 0, seconds_per_sum = 0;
   bool shares = false, is_wire = false;
+  int machines = 1, fewest_on_machine = 1, most_on_machine = 1;
+  double seconds_inside = 0, seconds_per_float_inside = 0;
+  bool shares_inside = false, keeps_tree = false;
 };
 
 /// The rows of one rank. Rows stay where they are.

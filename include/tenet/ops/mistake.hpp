@@ -274,8 +274,15 @@ template <class Policy, class Instead = Nothing>
 struct RanksOnly : Instead {
   using Instead::Instead;
   static_assert(never<Policy>,
-                "LocalSgd and ShardedOptimizer are for ranks; replicas of DataParallel share parameters and optimizer "
-                "state anyway: take Distributed");
+                "LocalSgd, ShardedOptimizer and Hierarchical are for ranks; replicas of DataParallel share a machine, "
+                "parameters and optimizer state anyway: take Distributed");
+};
+template <class Policy, class Instead = Nothing>
+struct LevelUnknown : Instead {
+  using Instead::Instead;
+  static_assert(never<Policy>,
+                "Hierarchical<Inner, Outer> says how ranks of one machine add up gradients, and how machines do: "
+                "each of the two is AllReduce or Ring");
 };
 template <class Strategy, class Instead = Nothing>
 struct NotReproducible : Instead {
@@ -283,8 +290,8 @@ struct NotReproducible : Instead {
   static_assert(
       never<Strategy>,
       "Reproducible goes with DataParallel of 1, 2, 4 or 8 replicas or with Distributed, and with Direct, AllReduce or "
-      "a ParameterServer of replicas: rings, and between ranks ShardedOptimizer, LocalSgd and servers, give numbers "
-      "that depend on how many workers there are");
+      "a ParameterServer of replicas: rings, and between ranks Hierarchical, ShardedOptimizer, LocalSgd and servers, "
+      "give numbers that depend on how many workers there are, and where");
 };
 template <class Shards, class Instead = Nothing>
 struct ShardsOfHogwild : Instead {

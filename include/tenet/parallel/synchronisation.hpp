@@ -62,7 +62,7 @@ struct Ring {
   static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
     if (!has_lines_for(transport.size(), floats)) return all_reduce(transport, data, floats, label, weight);
     if constexpr (Transport<T>)
-      if (AllReduceTimes(transport.size(), floats, transport.link()).two_rings)
+      if (transport.link().is_wire && transport.size() > 2)
         return all_reduce_by_two_rings(transport, data, floats, label, weight);
     all_reduce_by_ring(transport, data, floats, label, weight);
   }
@@ -84,6 +84,14 @@ template <class Synchronisation>
 concept SharesWithoutLocks = requires { Synchronisation::samples_of_update; };
 template <class Synchronisation>
 concept ScattersGradients = requires { requires Synchronisation::scatters_gradients; };
+/// Whether it says how ranks of a machine add up, and how machines do.
+template <class Synchronisation>
+concept HasLevels = requires {
+  typename Synchronisation::Inner;
+  typename Synchronisation::Outer;
+};
+template <class Synchronisation>
+inline constexpr bool adds_up = std::is_same_v<Synchronisation, AllReduce> || std::is_same_v<Synchronisation, Ring>;
 /// Whether the optimizer's state lies where the synchronisation wants it, and the trainer has none.
 template <class Synchronisation>
 concept KeepsStates = requires { requires Synchronisation::keeps_states; };

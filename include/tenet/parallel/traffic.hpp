@@ -33,12 +33,6 @@ struct Traffic {
 
 namespace detail {
 
-constexpr int rounds_of_doubling(int workers) {
-  int rounds = 0;
-  while (1 << rounds < workers) ++rounds;
-  return rounds;
-}
-
 /// `all_reduce`: most is sent by doubling, which is for few numbers.
 inline constexpr Moving all_reduce_moves{
     "sends", "⌈log₂ n⌉",

@@ -242,7 +242,7 @@ struct Policies {
   static constexpr auto against_own_memory() {
     constexpr bool alone = std::is_same_v<Strategy, Single>, replicates = requires { requires Strategy::replicates; },
                    in_rounds = requires { requires Synchronisation::in_rounds; },
-                   adds_up = std::is_same_v<Synchronisation, AllReduce> || std::is_same_v<Synchronisation, Ring>,
+                   adds_up = detail::adds_up<Synchronisation>,
                    updates_parts = detail::UpdatesParts<Synchronisation> &&
                                    (has_ranks ? in_rounds || detail::ScattersGradients<Synchronisation>
                                               : detail::HasServers<Synchronisation>),
@@ -265,7 +265,9 @@ struct Policies {
     using Named = On<detail::Axis::synchronisation, void>;
     using NamedBuckets = On<detail::Axis::buckets, void>;
     constexpr bool shares_batch = BatchNorm::shares_batch;
-    if constexpr (requires { requires !Strategy::is_known_inside; })
+    if constexpr (!has_known_levels())
+      return std::type_identity<mistake::LevelUnknown<Synchronisation, Instead>>{};
+    else if constexpr (requires { requires !Strategy::is_known_inside; })
       return std::type_identity<mistake::InsideOfRank<Strategy, Instead>>{};
     else if constexpr (has_own_memory && !std::is_void_v<typename decltype(against_own_memory())::type>)
       return std::type_identity<mistake::OwnMemoryWith<typename decltype(against_own_memory())::type, Instead>>{};
@@ -291,8 +293,8 @@ struct Policies {
       return std::type_identity<mistake::BucketsAreNotSent<NamedBuckets, Instead>>{};
     else if constexpr (!serves_replicas())
       return std::type_identity<mistake::ServerOfReplicas<Synchronisation, Strategy, Instead>>{};
-    else if constexpr (!has_ranks &&
-                       (detail::AveragesParameters<Synchronisation> || detail::ScattersGradients<Synchronisation>))
+    else if constexpr (!has_ranks && (detail::AveragesParameters<Synchronisation> ||
+                                      detail::ScattersGradients<Synchronisation> || detail::HasLevels<Synchronisation>))
       return std::type_identity<mistake::RanksOnly<Synchronisation, Instead>>{};
     else if constexpr (has_ranks && !sends_buckets() && !ranks_differ)
       return std::type_identity<mistake::DirectBetweenRanks<Strategy, Instead>>{};
@@ -308,6 +310,13 @@ struct Policies {
       return std::type_identity<mistake::NotReproducible<Strategy, Instead>>{};
     else
       return std::type_identity<void>{};
+  }
+
+  static constexpr bool has_known_levels() {
+    if constexpr (detail::HasLevels<Synchronisation>)
+      return detail::adds_up<typename Synchronisation::Inner> && detail::adds_up<typename Synchronisation::Outer>;
+    else
+      return true;
   }
 
   /// Replicas share the parameters: they meet after every step, and the server has to be one of them.
@@ -328,7 +337,7 @@ struct Policies {
 
   static constexpr bool can_be_reproduced() {
     return Shards::in_all % Strategy::replicas == 0 && !std::is_same_v<Synchronisation, Ring> && !ranks_differ &&
-           !detail::ScattersGradients<Synchronisation>;
+           !detail::ScattersGradients<Synchronisation> && !detail::HasLevels<Synchronisation>;
   }
 };
 
