@@ -46,3 +46,21 @@ TEST_CASE("all devices meet around a step that they share", "[exec][turns]") {
   CHECK(turns[0].turns.size() == 2);
   CHECK(turns[1].turns.size() == 3);
 }
+
+TEST_CASE("a turn begins when its device is free and what it waits for has ended", "[exec][turns]") {
+  // Device 0: steps 0, 1 and 4; device 1: step 2, which waits for 0, and its part of 4; step 3, which is its own.
+  const std::vector<DeviceTurns> turns{{{{0, 0, 0}, {1, 0, 0}, {4, 0, 1}}, {{1, 2}}},
+                                       {{{2, 0, 1}, {3, 1, 0}, {4, 1, 1}}, {{0, 0}, {0, 1}}}};
+  const double seconds[2][5]{{1, 7, 0, 0, 2}, {0, 0, 3, 4, 5}};
+  const auto found = timed_turns(turns, 0.5, [&](int device, int step) { return seconds[device][step]; });
+  std::vector<std::array<double, 4>> as_numbers;
+  for (const TimedTurn& turn : found)
+    as_numbers.push_back({static_cast<double>(turn.device), static_cast<double>(turn.step), turn.begin, turn.end});
+  CHECK(as_numbers == std::vector<std::array<double, 4>>{{0, 0, 0, 1},
+                                                         {0, 1, 1, 8},
+                                                         {1, 2, 1.5, 4.5},  // step 0 has ended at 1
+                                                         {1, 3, 4.5, 8.5},
+                                                         {0, 4, 8, 10},        // step 2 has ended long before
+                                                         {1, 4, 8.5, 13.5}});  // step 1 has ended at 8
+  CHECK(timed_turns(std::vector<DeviceTurns>(2), 1, [](int, int) { return 1.0; }).empty());
+}

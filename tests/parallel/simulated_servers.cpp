@@ -158,3 +158,21 @@ TEST_CASE("servers that are no ranks are refused", "[simulated_servers]") {
           simulate(training_of(2, {10}, 0), {Consistency::asynchronous(), {2}}, 1);
         }) == "ParameterServer: no such server; expected a rank from 0 to 1, found 2");
 }
+
+TEST_CASE("a store's thread that has no core of its own holds up the pass beside it", "[simulated_servers]") {
+  // The parameters come while the next pass runs, which needs them at its end: rank 0 receives a push and sends an
+  // answer meanwhile, rank 1 receives that. Rank 1 also waits for its own push, and its pull.
+  constexpr long m = 10'000'000;
+  const double a = ethernet.latency, b = ethernet.busy(m);
+  for (const double share : {0.0, 0.25, 0.75, 1.0}) {
+    CAPTURE(share);
+    SimulatedTraining training = training_of(2, {m}, 1.0);
+    training.buckets[0].needed = training.pass;
+    training.core_share = share;
+    const SimulatedSteps steps = simulate(training, {Consistency::bulk_synchronous(), {0}}, 4);
+    for (int step = 1; step < 4; ++step) {
+      CHECK(steps.end(0, step) - steps.end(0, step - 1) == Approx(1 + share * 2 * b).epsilon(1e-5));
+      CHECK(steps.end(1, step) - steps.end(1, step - 1) == Approx(1 + b + 2 * a + share * b).epsilon(1e-5));
+    }
+  }
+}

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/distributed.hpp>
+#include <tenet/parallel/hogwild.hpp>
+#include <tenet/parallel/inter_op_parallel.hpp>
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/parallel/micro_batches.hpp>
 #include <tenet/parallel/parameter_server.hpp>
@@ -12,6 +14,7 @@
 
 #include "../../examples/models/lenet.hpp"
 #include "../support/message.hpp"
+#include "../support/networks.hpp"
 
 using namespace tenet;
 
@@ -101,6 +104,9 @@ using Rank = Trainer<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, Cpu<0, 1>, Tags
 /// With sums over the batch in it.
 struct Normalized : Sequential<Conv2d<1, 4, 5>, BatchNorm2d<4>, ReLU, MaxPool2d<4>, Conv2d<4, 8, 3>, BatchNorm2d<8>,
                                ReLU, Flatten, Linear<128, 10>> {};
+/// Two ways through it that do not depend on each other.
+template <class... Tags>
+using Towers = Trainer<networks::Towers, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, OneSampleNever, Tags...>;
 template <class... Tags>
 using NormalizedRank = Trainer<Normalized, CrossEntropy, Sgd, Image<1, 28, 28>, Cpu<0, 1>, Tags...>;
 
@@ -392,6 +398,127 @@ TEST_CASE("workers that are not equally quick", "[step_time]") {
   CHECK(step(together, jitter) > step(alone, jitter));
 }
 
+namespace {
+
+/// Ranks that have memory in common.
+struct ImaginedThreads {
+  static ThreadTransport connect();
+};
+
+/// Of steps that take as many milliseconds together as there are samples.
+template <class Program>
+auto milliseconds_of_samples() {
+  return [](int samples) {
+    std::vector<double> seconds(static_cast<std::size_t>(Program::lowered.used.steps));
+    seconds[static_cast<std::size_t>(Program::lowered.prepared_steps)] = 1e-3 * samples;
+    return seconds;
+  };
+}
+
+}  // namespace
+
+TEST_CASE("updates without waiting: whoever is free takes the next one", "[step_time]") {
+  using Program = Rank<>::Training;
+  StepTimeOptions options{.batch_of_worker = 8, .inside = {1e-5, 1e9}};
+  options.machine.bytes_per_second = 4e9;
+  options.seconds_of_steps = milliseconds_of_samples<Program>();
+  const double bytes = 4.0 * Program::slots.parameter_floats, moved = 2 * bytes / 4e9, contention = bytes / 1e9;
+  // Two replicas, 16 samples: four updates, two of each.
+  const StepTime even = predict_step_time<Rank<DataParallel<2>, Hogwild<4>>>(options);
+  CHECK(even.step == Approx(2 * (4e-3 + 3 * moved + contention) + 1e-5));
+  CHECK(even.samples_per_second == Approx(16 / even.step));
+  CHECK(even.efficiency == Approx(8e-3 / even.step));
+  CHECK(even.communication == 0);
+  CHECK(even.workers == 2);
+  // Of 5, 5, 5 and one sample: a replica has two times 5, the other one 5 and 1.
+  const StepTime uneven = predict_step_time<Rank<DataParallel<2>, Hogwild<5>>>(options);
+  CHECK(uneven.step == Approx(2 * (5e-3 + 3 * moved + contention) + 1e-5));
+  CHECK(uneven.exposed > even.exposed);
+  // More than the batch has: one of them does all of it.
+  CHECK(predict_step_time<Rank<DataParallel<2>, Hogwild<64>>>(options).step ==
+        Approx(16e-3 + 3 * moved + contention + 1e-5));
+  // A rank by itself has nobody beside it; it copies the parameters at the end of its step.
+  using Wild = Rank<Distributed<ImaginedThreads>, Hogwild<4>>;
+  options.workers = 1;
+  CHECK(predict_step_time<Wild>(options).step == Approx(2 * (4e-3 + 3 * moved) + moved));
+  options.workers = 4;  // three quarters of what it reads come from others
+  const double step = 2 * (4e-3 + 3 * moved + 1.5 * contention) + moved;
+  CHECK(predict_step_time<Wild>(options).step == Approx(step));
+  options.slowness = one_is_slow(1, 4);
+  CHECK(predict_step_time<Wild>(options).step == Approx(4 * step / (3 + 1 / 4.0)).epsilon(0.05));
+}
+
+TEST_CASE("devices that share a program run each step when what it needs has ended", "[step_time]") {
+  using Program = Towers<InterOpParallel<2>>::Training;
+  constexpr int first_update = Program::lowered.first_update, steps = Program::lowered.used.steps;
+  StepTimeOptions options{.batch_of_worker = 2, .inside = {1e-4, 1e9}};
+  std::vector<double> seconds = some_seconds<Program>(10);
+  options.seconds_of_steps = [&](int) { return seconds; };
+  const auto predict = [&] { return predict_step_time<Towers<InterOpParallel<2>>>(options); };
+  // The longest way through the passes: behind the step before on the same device, and, a latency later, behind all
+  // that use the same memory on the other one. There are no other steps.
+  for (int s = first_update; s < steps; ++s) seconds[static_cast<std::size_t>(s)] = 0;
+  const auto longest_way = [&] {
+    std::vector<double> end(static_cast<std::size_t>(first_update));
+    double last = 0;
+    for (int s = Program::lowered.prepared_steps; s < first_update; ++s) {
+      const int device = Program::order.device_of(Program::lowered.steps[s].number);
+      double begin = 0;
+      for (int before = Program::lowered.prepared_steps; before < s; ++before) {
+        if (Program::order.device_of(Program::lowered.steps[before].number) == device) {
+          begin = std::max(begin, end[static_cast<std::size_t>(before)]);
+          continue;
+        }
+        for (const MemoryAccess& a : accesses_of<Program>)
+          for (const MemoryAccess& b : accesses_of<Program>)
+            if (a.step == before && b.step == s && conflict(a, b))
+              begin = std::max(begin, end[static_cast<std::size_t>(before)] + 1e-4);
+      }
+      last = std::max(last, end[static_cast<std::size_t>(s)] = begin + seconds[static_cast<std::size_t>(s)]);
+    }
+    return last;
+  };
+  const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  const StepTime passes = predict();
+  // Both wait for each other's gradients before the update, and for each other at the end.
+  CHECK(passes.step == Approx(longest_way() + 2e-4));
+  CHECK(passes.step < 0.8 * sum);
+  CHECK(passes.step > sum / 2);
+  CHECK(passes.workers == 2);
+  CHECK(passes.samples_per_second == Approx(2 / passes.step));
+  CHECK(passes.efficiency == Approx(sum / 2 / passes.step));
+  CHECK(passes.exposed == Approx(passes.step - sum / 2));
+  // Each of them has half of the update's numbers.
+  double update = 0;
+  for (int s = first_update; s < Program::lowered.after_update; ++s) seconds[static_cast<std::size_t>(s)] = 1, ++update;
+  REQUIRE(update > 0);
+  CHECK(predict().step == Approx(passes.step + update / 2).epsilon(5e-3));  // in lines of the cache
+  options.seconds_of_step = 2 * (sum + update);                             // all of it stretched, but the latencies
+  CHECK(predict().step == Approx(2 * (passes.step + update / 2)).epsilon(5e-3));
+  // One device.
+  CHECK(predict_step_time<Towers<>>({.batch_of_worker = 2, .seconds_of_step = 1}).step == Approx(1));
+}
+
+namespace {
+
+/// A user's way to add up gradients, and what it takes.
+struct ByPost : AllReduce {
+  static constexpr Moving moves{"posts", "1", detail::all_reduce_moves.moved,
+                                [](int workers, long, const LinkCost& link) { return 1.0 * workers + link.seconds; }};
+  static constexpr Traffic traffic{.gradients = &moves};
+};
+
+}  // namespace
+
+TEST_CASE("a synchronisation of one's own takes as long as its formula says", "[step_time]") {
+  StepTimeOptions options = computing_for(3, 2e-3);
+  options.link.latency = 0.25;
+  // Results first, then the only bucket, behind the passes; then the update.
+  CHECK(predict_step_time<Rank<Distributed<Imagined>, ByPost>>(options).step == Approx(2e-3 + 2 * 3.25));
+  options.slowness = one_is_slow(1, 2);
+  CHECK(predict_step_time<Rank<Distributed<Imagined>, ByPost>>(options).step == Approx(4e-3 + 2 * 3.25));
+}
+
 TEST_CASE("numbers of workers that the policies do not allow", "[step_time]") {
   CHECK(message_of([] { predict_step_time<Rank<DataParallel<4>>>({.workers = 8}); }) ==
         "predict_step_time: workers; expected 4, as the strategy says, found 8");
@@ -403,11 +530,8 @@ TEST_CASE("numbers of workers that the policies do not allow", "[step_time]") {
         "predict_step_time: batch_of_worker; expected at least one, found 0");
   CHECK(message_of([] { predict_step_time<Rank<>>({.core_share = 1.5}); }) ==
         "predict_step_time: core_share; expected from 0 to 1, found 1.500000");
-  CHECK(message_of([] {
-          predict_step_time<Rank<Distributed<Imagined>, ParameterServer<Sharded>>>({.workers = 2, .core_share = 0.5});
-        }) ==
-        "predict_step_time: core_share; expected 0 with a parameter server, whose model does not know it, found "
-        "0.500000");
+  CHECK(message_of([] { predict_step_time<Towers<InterOpParallel<2>>>({.workers = 1}); }) ==
+        "predict_step_time: workers; expected 2, as the strategy says, found 1");
   CHECK(message_of([] {
           StepTimeOptions options;
           options.seconds_of_steps = [](int) { return std::vector<double>(3); };

@@ -98,4 +98,39 @@ inline constexpr int most_devices = 16;
   return result;
 }
 
+/// When a turn takes place. Times are seconds.
+struct TimedTurn {
+  int device = 0, step = 0;
+  double begin = 0, end = 0;
+};
+
+/// When devices that are all free at time 0 run their turns, in the order of steps: each begins when its device is free
+/// and, `seconds_of_wait` ago, what it waits for has ended. It takes seconds(device, step).
+template <class Seconds>
+std::vector<TimedTurn> timed_turns(std::span<const DeviceTurns> devices, double seconds_of_wait, Seconds seconds) {
+  const auto index = [](int i) { return static_cast<std::size_t>(i); };
+  std::vector<std::size_t> next(devices.size());
+  std::vector<double> free(devices.size());
+  std::vector<std::vector<double>> ended(devices.size());  // by step
+  std::vector<TimedTurn> result;
+  for (;;) {
+    std::size_t d = devices.size();  // whose next step is the first one: what it waits for has been looked at
+    for (std::size_t e = 0; e < devices.size(); ++e) {
+      if (next[e] == devices[e].turns.size()) continue;
+      if (d == devices.size() || devices[e].turns[next[e]].step < devices[d].turns[next[d]].step) d = e;
+    }
+    if (d == devices.size()) return result;
+    const Turn& turn = devices[d].turns[next[d]++];
+    double begin = free[d];
+    for (int w = turn.first_wait; w < turn.first_wait + turn.waits; ++w) {
+      const Wait& wait = devices[d].waits[index(w)];
+      begin = std::max(begin, ended[index(wait.device)][index(wait.step)] + seconds_of_wait);
+    }
+    free[d] = begin + seconds(static_cast<int>(d), turn.step);
+    ended[d].resize(index(turn.step) + 1);
+    ended[d][index(turn.step)] = free[d];
+    result.push_back({static_cast<int>(d), turn.step, begin, free[d]});
+  }
+}
+
 }  // namespace tenet

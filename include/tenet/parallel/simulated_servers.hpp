@@ -99,6 +99,7 @@ class ServerSteps {
     std::size_t stop = 0;  // the next one of its pass
     double began = 0;      // its pass, or later by what that has waited for
     double factor = 1, communicates_since = 0;
+    double busy = 0, asked = 0;           // seconds of its store's thread since its pass has asked for them; when
     int open = 0;                         // what the step's end waits for
     int open_means = 0;                   // requests of means that are not met
     int unmet = 0;                        // all requests that are not
@@ -155,15 +156,33 @@ class ServerSteps {
   }
   /// A message from a rank to another, with so many floats.
   void send(What what, int from, int to, int part, long floats, long clock = 0) {
-    add(from == to ? times_.clock(from) : times_.send(from, to, training_.link.busy(floats)), what, from, to, part,
-        clock);
+    const double busy = training_.link.busy(floats);
+    if (from != to) rank_at(from).busy += busy;
+    add(from == to ? times_.clock(from) : times_.send(from, to, busy), what, from, to, part, clock);
   }
   static long floats_of(What what, const Part& part) {
     return what == What::push || what == What::pulled ? header + part.floats : header;
   }
 
+  /// The thread of a rank's store computes.
+  void serve(int r, double seconds) {
+    times_.compute(r, seconds);
+    rank_at(r).busy += seconds;
+  }
+  /// What a rank's pass has lost to the thread of its store since it was asked last, and loses until that has nothing
+  /// more to do, or the pass has made up for it: meanwhile it computes a share of 1 - core_share.
+  double lost(Rank& rank, double now) const {
+    const double share = training_.core_share, elapsed = now - std::exchange(rank.asked, now);
+    const double most = share < 1 ? elapsed / (1 - share) : elapsed > 1e-12 ? rank.busy : 0;
+    const double beside = std::min(rank.busy, std::max(most, 0.0));
+    rank.busy -= beside;
+    return share * beside;
+  }
+
   void begin_step(int r) {
     Rank& rank = rank_at(r);
+    rank.busy = 0;
+    rank.asked = times_.clock(r);
     rank.began = times_.clock(r);
     rank.factor = training_.slowest(r, rank.step);
     rank.stop = 0;
@@ -188,19 +207,27 @@ class ServerSteps {
   void arrive(int r, int key) {
     Rank& rank = rank_at(r);
     if (rank.stop == stops_.size() || stops_[rank.stop].is_ready || stops_[rank.stop].key != key) return;
+    rank.began += lost(rank, times_.clock(r));
     rank.began += std::max(0.0, times_.clock(r) - (rank.began + stops_[rank.stop].at * rank.factor));
     compute(r);
   }
 
   void handle(const Event& event) {
     if (event.what == What::ready || event.what == What::passed) {
+      if (const double later = lost(rank_at(event.to), event.time); event.time + later > event.time) {
+        rank_at(event.to).began += later;
+        return add(event.time + later, event.what, event.from, event.to, event.part);
+      }
       times_.wait(event.to, event.time);
       return event.what == What::ready ? leave(event.to, event.part) : end_pass(event.to);
     }
     Part& part = part_at(event.part);
     times_.forget_past(event.to, event.time);
-    if (event.from != event.to)
-      times_.receive(event.from, event.to, event.time, training_.link.busy(floats_of(event.what, part)));
+    if (event.from != event.to) {
+      const double busy = training_.link.busy(floats_of(event.what, part));
+      rank_at(event.to).busy += busy;
+      times_.receive(event.from, event.to, event.time, busy);
+    }
     times_.wait(event.to, event.time);
     switch (event.what) {
       case What::push:
@@ -331,10 +358,10 @@ class ServerSteps {
     }
     const double factor = rank_at(event.to).factor;
     const double of_update = is_mean ? 0 : servers_.update_of_float * static_cast<double>(part.floats) * factor;
-    times_.compute(event.to, is_mean ? 0 : servers_.sum_of_float * static_cast<double>(part.floats) * factor);
+    serve(event.to, is_mean ? 0 : servers_.sum_of_float * static_cast<double>(part.floats) * factor);
     bool is_seen = false;
     if (!servers_.consistency.in_rounds) {
-      times_.compute(event.to, of_update);
+      serve(event.to, of_update);
       long& clock = part.clocks[static_cast<std::size_t>(event.from)];
       if (clock++ == part.slowest && --part.at_slowest == 0) {
         part.slowest = *std::min_element(part.clocks.begin(), part.clocks.end());
@@ -342,7 +369,7 @@ class ServerSteps {
         is_seen = true;
       }
     } else if (++part.came == training_.ranks) {  // nobody pushes again before this
-      times_.compute(event.to, of_update);
+      serve(event.to, of_update);
       part.came = 0;
       ++part.slowest;
       is_seen = true;

@@ -46,7 +46,9 @@ struct SimulatedTraining {
   double core_share = 0;  ///< of the time in which messages of buckets are under way: what the pass loses by them
 
   Exchange exchange = Exchange::none;
-  bool by_ring = false;        ///< as `Ring` does it; else in the quickest way
+  bool by_ring = false;  ///< as `Ring` does it; else in the quickest way
+  /// Or in some other way, which takes so many seconds from when the last rank has come.
+  double (*formula)(int ranks, long floats, const LinkCost& link) = nullptr;
   bool scatters = false;       ///< a rank has a part of each bucket, updates it, and sends the new parameters
   double update_of_float = 0;  ///< seconds of what a device does with a bucket that has come; else `behind` has it
   std::vector<SimulatedBucket> buckets{};
@@ -269,13 +271,20 @@ class CollectiveSteps {
 
   void reduce(long floats) {
     timed([&] {
-      if (!training_.by_ring || !has_lines_for(training_.ranks, floats))
+      if (training_.formula != nullptr)
+        meet_for(training_.formula(training_.ranks, floats, times_.link().cost()));
+      else if (!training_.by_ring || !has_lines_for(training_.ranks, floats))
         time_all_reduce(times_, floats);
       else if (AllReduceTimes(training_.ranks, floats, times_.link().cost()).two_rings)
         time_two_rings(times_, floats);
       else
         time_ring(times_, floats);
     });
+  }
+
+  void meet_for(double seconds) {
+    const double last = times_.last();
+    for (int rank = 0; rank < training_.ranks; ++rank) times_.wait(rank, last + seconds);
   }
 
   template <class Call>

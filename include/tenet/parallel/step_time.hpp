@@ -4,8 +4,13 @@
 #include <tenet/core/function.hpp>
 #include <tenet/exec/buckets.hpp>
 #include <tenet/exec/step_work.hpp>
+#include <tenet/parallel/device_turns.hpp>
+#include <tenet/parallel/modelled_step.hpp>
 #include <tenet/parallel/shards.hpp>
 #include <tenet/parallel/simulated_servers.hpp>
+#include <tenet/parallel/simulated_turns.hpp>
+#include <tenet/parallel/simulated_updates.hpp>
+#include <tenet/parallel/slowness.hpp>
 #include <tenet/parallel/synchronisation.hpp>
 
 /// What a training step takes on devices and networks that are not there. Not part of tenet/tenet.hpp.
@@ -18,7 +23,7 @@ struct Imagined {
 
 struct StepTimeOptions {
   int workers = 0;           ///< devices of all ranks together; 0: those of one rank
-  int batch_of_worker = 32;  ///< samples of each device in a step
+  int batch_of_worker = 32;  ///< samples of each device in a step; of devices that share a program, of all of them
   SimulatedLink link{};      ///< between ranks
   /// Between devices of one rank: what a message costs, and how fast one copies.
   SimulatedLink inside{.latency = 1e-6, .bytes_per_second = 1e10};
@@ -27,7 +32,7 @@ struct StepTimeOptions {
   double waking = 0;
   /// Of the time in which messages of a rank's buckets are under way: the share that its communication thread takes
   /// from the thread that computes. 0: a network card moves them. 1: both threads have one core, which copies and adds.
-  /// Of collectives: parameter servers take 0.
+  /// Of parameter servers: the share of what the thread takes to send, to receive and to serve.
   double core_share = 0;
   /// Measured, of one worker by itself with `batch_of_worker` samples: the model's steps are stretched to take so long
   /// together. 0: nothing is known.
@@ -51,76 +56,56 @@ struct StepTime {
   int workers = 0;
 };
 
-/// One worker takes `factor` times as long as the others.
-inline auto one_is_slow(int slow, double factor) {
-  return [=](int worker, long) { return worker == slow ? factor : 1.0; };
-}
-/// In each step another one of the workers, drawn at random, takes `factor` times as long.
-inline auto slow_in_turns(int workers, double factor, std::uint64_t seed = 1) {
-  return [=](int worker, long step) {
-    Random random(seed, static_cast<std::uint64_t>(step));
-    return static_cast<int>(random.below(static_cast<std::uint32_t>(workers))) == worker ? factor : 1.0;
-  };
-}
-/// Each step of each worker takes exp(deviation · x) times as long, x normal with mean 0 and variance 1.
-inline auto with_jitter(double deviation, std::uint64_t seed = 1) {
-  return [=](int worker, long step) {
-    Random random(seed, static_cast<std::uint64_t>(step) << 32 | static_cast<std::uint64_t>(worker));
-    return std::exp(deviation * static_cast<double>(random.normal()));
-  };
-}
-
 namespace detail {
 
 template <class Trainer>
 class StepTimePrediction {
  public:
   explicit StepTimePrediction(StepTimeOptions options) : options_(std::move(options)) {
-    static_assert(!SharesWithoutLocks<Synchronisation>, "predict_step_time: there is no model of Hogwild");
-    static_assert(Program::order.devices == 1, "predict_step_time: there is no model of InterOpParallel");
-    static_assert(Program::slots.table_count == 0, "predict_step_time: there is no model of sparse tables");
-    if (options_.workers == 0) options_.workers = replicas;
+    if (options_.workers == 0) options_.workers = devices;
     if (options_.batch_of_worker < 1)
       fail("predict_step_time", "batch_of_worker", "at least one", options_.batch_of_worker);
-    if (options_.workers < 0 || options_.workers % replicas != 0 || (!has_ranks && options_.workers != replicas))
+    if (options_.workers < 0 || options_.workers % devices != 0 || (!has_ranks && options_.workers != devices))
       fail("predict_step_time", "workers",
-           (has_ranks ? "a multiple of " : "") + std::to_string(replicas) + ", as the strategy says",
+           (has_ranks ? "a multiple of " : "") + std::to_string(devices) + ", as the strategy says",
            std::to_string(options_.workers));
     if (!(options_.core_share >= 0 && options_.core_share <= 1))
       fail("predict_step_time", "core_share", "from 0 to 1", std::to_string(options_.core_share));
-    if (serves_ranks && options_.core_share > 0)
-      fail("predict_step_time", "core_share", "0 with a parameter server, whose model does not know it",
-           std::to_string(options_.core_share));
-    ranks_ = options_.workers / replicas;
+    ranks_ = options_.workers / devices;
     if (Shards::in_all > 0 && Shards::in_all % options_.workers != 0)
       fail("Reproducible", "number of workers", "1, 2, 4 or 8", options_.workers);
   }
 
   StepTime run() {
-    const SimulatedTraining training = describe();
+    look_at_one_worker();
     const bool differ = static_cast<bool>(options_.slowness);
     const int skipped = 4 + (differ && staleness() < 64 ? static_cast<int>(staleness()) : 0);
     // Ranks that meet after some steps only: whole rounds of these.
-    const int round = training.steps_alone, counted = options_.steps > 0 ? options_.steps : differ ? 40 : 4;
+    const int round = traffic.steps, counted = options_.steps > 0 ? options_.steps : differ ? 40 : 4;
     const int before = (skipped + round - 1) / round * round, steps = before + (counted + round - 1) / round * round;
     const SimulatedSteps found = [&] {
-      if constexpr (serves_ranks)
-        return simulate(training, servers_of(), steps);
+      if constexpr (shares_program)
+        return simulate(turns(), steps);
+      else if constexpr (SharesWithoutLocks<Synchronisation>)
+        return simulate(updates(), steps);
+      else if constexpr (serves_ranks)
+        return simulate(describe(), servers_of(), steps);
       else
-        return simulate(training, steps);
+        return simulate(describe(), steps);
     }();
 
     StepTime result = alone_;
-    const double of_rank = 1.0 / (static_cast<double>(training.ranks) * steps);
+    const double of_rank = 1.0 / (static_cast<double>(found.ranks()) * steps);
     const double rate = alone_run() ? found.rate_while_all_run(before) : found.rate(before);
     result.workers = options_.workers;
-    result.step = training.ranks / rate;
+    result.step = found.ranks() / rate;
     result.communication = found.communicating * of_rank;
     result.exposed = std::max(0.0, result.step - found.computing * of_rank);
     result.hidden = std::max(0.0, result.communication - result.exposed);
-    const double samples = options_.batch_of_worker;
-    result.samples_per_second = samples * options_.workers / result.step;
-    result.efficiency = (alone_.forward + alone_.backward + alone_.update) / result.step;
+    const double batches = shares_program ? ranks_ : options_.workers;
+    result.samples_per_second = options_.batch_of_worker * batches / result.step;
+    const double alone = alone_.forward + alone_.backward + alone_.update;
+    result.efficiency = alone * batches / (result.step * options_.workers);
     return result;
   }
 
@@ -132,6 +117,8 @@ class StepTimePrediction {
   using Shards = typename Chosen::Shards;
   static constexpr bool has_ranks = Chosen::has_ranks, is_cut = detail::is_cut<Shards>;
   static constexpr int replicas = Strategy::replicas;
+  static constexpr bool shares_program = ModelledStep<Trainer>::shares_program;
+  static constexpr int devices = shares_program ? Program::order.devices : replicas;  // of a rank
   static constexpr bool serves_ranks = has_ranks && HasServers<Synchronisation>;
   // What a `DistributedExecution` does while gradients are on their way.
   static constexpr bool updates_by_buckets = Chosen::updates_by_buckets() && updates_by_elements<Program>();
@@ -141,6 +128,9 @@ class StepTimePrediction {
   static constexpr bool counts_before = Shards::in_all > 0 || Program::is_on_part;  // samples of all ranks
   static constexpr double bytes = sizeof(float);
   static constexpr Traffic traffic = Chosen::traffic();
+  static constexpr int first = Program::lowered.prepared_steps, first_update = Program::lowered.first_update,
+                       after_update = Program::lowered.after_update, all = Program::lowered.used.steps;
+  static constexpr double floats = static_cast<double>(Program::slots.parameter_floats);
 
   static constexpr long staleness() {
     if constexpr (serves_ranks)
@@ -154,7 +144,7 @@ class StepTimePrediction {
     if constexpr (serves_ranks)
       return !Synchronisation::in_rounds;
     else
-      return false;
+      return has_ranks && SharesWithoutLocks<Synchronisation>;
   }
 
   /// What part of the update each of a process's devices does, or the one that does most of it.
@@ -182,33 +172,79 @@ class StepTimePrediction {
     return steps;
   }
 
-  SimulatedTraining describe() {
-    constexpr int first = Program::lowered.prepared_steps, update = Program::lowered.first_update,
-                  after = Program::lowered.after_update, all = Program::lowered.used.steps;
-    constexpr double floats = static_cast<double>(Program::slots.parameter_floats);
-    const auto sum_of = [](const std::vector<double>& steps, int from, int to) {
-      double sum = 0;
-      for (int s = from; s < to; ++s) sum += steps[static_cast<std::size_t>(s)];
-      return sum;
-    };
-    // One worker by itself, and by how much the model errs.
-    const std::vector<double> alone = steps_for(options_.batch_of_worker);
-    const double whole = sum_of(alone, first, all);
-    const double scale = options_.seconds_of_step > 0 && whole > 0 ? options_.seconds_of_step / whole : 1;
+  static double sum_of(const std::vector<double>& steps, int from, int to) {
+    double sum = 0;
+    for (int s = from; s < to; ++s) sum += steps[static_cast<std::size_t>(s)];
+    return sum;
+  }
+  static bool updates_in(int step) { return step >= first_update && step < after_update; }
+
+  /// One worker by itself, and by how much the model errs.
+  void look_at_one_worker() {
+    steps_alone_ = steps_for(options_.batch_of_worker);
+    const double whole = sum_of(steps_alone_, first, all);
+    if (options_.seconds_of_step > 0 && whole > 0) scale_ = options_.seconds_of_step / whole;
     const std::vector<StepWork> work = work_of_steps<Program>();
     for (int s = first; s < all; ++s) {
       const auto at = static_cast<std::size_t>(s);
-      (s >= update && s < after ? alone_.update
-       : work[at].is_forward    ? alone_.forward
-                                : alone_.backward) += scale * alone[at];
+      (updates_in(s)         ? alone_.update
+       : work[at].is_forward ? alone_.forward
+                             : alone_.backward) += scale_ * steps_alone_[at];
     }
+  }
 
+  /// Devices that share a program: each step on its device, the optimizer's steps by parameters.
+  SimulatedTurns turns() const {
+    const ProgramTurns program = program_turns<Program>();
+    SimulatedTurns result{.of = program.of,
+                          .waiting = options_.inside.latency,
+                          .meeting = options_.inside.latency,
+                          .slowness = options_.slowness};
+    for (int d = 0; d < devices; ++d) {
+      std::vector<double>& seconds = result.seconds.emplace_back(steps_alone_);
+      for (double& step : seconds) step *= scale_;
+      if (program.shared_update < 0) continue;
+      double shared = 0, own = 0;
+      for (int s = first_update; s < after_update; ++s)
+        if (is_over_parameters<Program>(s)) shared += scale_ * steps_alone_[static_cast<std::size_t>(s)];
+      for (const FloatRange& range : program.updated[static_cast<std::size_t>(d)])
+        own += static_cast<double>(range.count);
+      seconds[static_cast<std::size_t>(program.shared_update)] = shared * own / floats;
+    }
+    return result;
+  }
+
+  /// Updates without waiting. Each reads the parameters before its pass and once more before it changes them, and then
+  /// writes them. What another worker has written last, as it has of (w - 1)/w of the updates of w workers, comes out
+  /// of its cache: before the pass, and, as others have been there meanwhile, once more to be changed.
+  SimulatedUpdates updates() const {
+    constexpr int samples = Synchronisation::samples_of_update;
+    const int batch = options_.batch_of_worker * replicas;
+    const double read_and_written = 2 * bytes * floats / options_.machine.bytes_per_second,
+                 others = static_cast<double>(options_.workers - 1) / options_.workers,
+                 contention = others * 2 * bytes * floats / options_.inside.bytes_per_second;
+    const auto seconds_of_update = [&](int count) {
+      return scale_ * sum_of(steps_for(count), first, all) + 3 * read_and_written + contention;
+    };
+    SimulatedUpdates result{.ranks = ranks_,
+                            .replicas = replicas,
+                            .updates = (batch + samples - 1) / samples,
+                            .slowness = options_.slowness};
+    result.seconds = seconds_of_update(std::min(samples, batch));
+    result.last = batch % samples == 0 ? result.seconds : seconds_of_update(batch % samples);
+    result.meeting = replicas > 1 ? options_.inside.latency : 0;
+    if (has_ranks) result.behind = read_and_written;
+    return result;
+  }
+
+  SimulatedTraining describe() const {
     // The pieces of its batch, one after the other.
     const int pieces = Shards::in_all > 0 ? Shards::in_all / options_.workers : Shards::of_worker;
     const int samples = (options_.batch_of_worker + pieces - 1) / pieces;
-    const std::vector<double> steps = pieces == 1 ? alone : steps_for(samples);
-    const double memory = options_.machine.bytes_per_second, pass = scale * sum_of(steps, first, update),
-                 rest = scale * sum_of(steps, after, all), add = is_cut ? (pieces > 1 ? 3 : 2) * bytes / memory : 0;
+    const std::vector<double> steps = pieces == 1 ? steps_alone_ : steps_for(samples);
+    const double memory = options_.machine.bytes_per_second, pass = scale_ * sum_of(steps, first, first_update),
+                 rest = scale_ * sum_of(steps, after_update, all),
+                 add = is_cut ? (pieces > 1 ? 3 : 2) * bytes / memory : 0;
 
     SimulatedTraining training;
     training.ranks = ranks_;
@@ -241,17 +277,18 @@ class StepTimePrediction {
       for (int b = 0; b < plan.count; ++b) {
         const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
         const double of_float = add + (adds_replicas ? (replicas + 1) * bytes / memory : 0),
-                     ready = scale * sum_of(steps, first, bucket.ready);
+                     ready = scale_ * sum_of(steps, first, bucket.ready);
         if (b == results_at)
           training.buckets.push_back(
               {Program::result_count + counts_with_results, ready, 0, SimulatedBucket::Kind::sum});
         if (b == statistics_at)
           training.buckets.push_back({Program::slots.buffer_floats, ready, 0, SimulatedBucket::Kind::broadcast});
         training.buckets.push_back({bucket.floats, ready, of_float * static_cast<double>(bucket.floats),
-                                    SimulatedBucket::Kind::gradients, scale * sum_of(steps, first, bucket.needed)});
+                                    SimulatedBucket::Kind::gradients, scale_ * sum_of(steps, first, bucket.needed)});
       }
     }
-    if constexpr (Program::is_on_part) add_sums(training, [&](int step) { return scale * sum_of(steps, first, step); });
+    if constexpr (Program::is_on_part)
+      add_sums(training, [&](int step) { return scale_ * sum_of(steps, first, step); });
     if constexpr (std::is_void_v<Synchronisation>) {
       // There is nothing to exchange.
     } else if constexpr (!has_ranks) {
@@ -286,6 +323,7 @@ class StepTimePrediction {
       }
     }
     training.by_ring = traffic.gradients == &ring_moves;
+    training.formula = ModelledStep<Trainer>::formula();
     return training;
   }
 
@@ -304,12 +342,13 @@ class StepTimePrediction {
   auto servers_of() const {
     const double memory = options_.machine.bytes_per_second;
     return SimulatedServers{Synchronisation::Consistency::consistency, Synchronisation::Place::servers(),
-                            5 * bytes / memory,
-                            alone_.update / static_cast<double>(Program::slots.parameter_floats) + 2 * bytes / memory};
+                            5 * bytes / memory, alone_.update / floats + 2 * bytes / memory};
   }
 
   StepTimeOptions options_;
   int ranks_ = 1;
+  std::vector<double> steps_alone_;  // of the program, as they are measured or modelled
+  double scale_ = 1;
   StepTime alone_;
 };
 
@@ -325,6 +364,15 @@ class StepTimePrediction {
 /// model is, and what it leaves out: docs/simulator.md. Throws `Error` where the policies do not allow so many workers.
 template <class Trainer>
 StepTime predict_step_time(StepTimeOptions options = {}) {
+  using Modelled = detail::ModelledStep<Trainer>;
+  static_assert(Modelled::knows_strategy,
+                "predict_step_time: there is no model of this strategy, which is none of the library's");
+  static_assert(Modelled::knows_step,
+                "predict_step_time: there is no model of this synchronisation, whose training step is its own");
+  static_assert(Modelled::knows_traffic,
+                "predict_step_time: there is no model of this synchronisation: its `traffic` does not say how long "
+                "what it moves takes");
+  static_assert(!Modelled::has_sparse_tables, "predict_step_time: there is no model of sparse tables");
   return detail::StepTimePrediction<Trainer>(std::move(options)).run();
 }
 
