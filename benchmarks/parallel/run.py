@@ -116,8 +116,12 @@ def inter_op() -> Part:
 def prediction() -> Part:
     """Step times of two workers: predicted from what one worker takes by itself, and measured; the larger over the
     smaller. And what ranks gain that are slow in turns, to be compared with the measured rows of `staleness`."""
-    program = build("bench_parallel_ours_prediction") / "bench_parallel_ours_prediction"
-    found = yield from least_of_runs(program, turns=1)
+    found: dict = {}
+    for what in ("", "_ranks", "_devices"):
+        name = f"bench_parallel_ours_prediction{what}"
+        if found:
+            yield
+        found |= yield from least_of_runs(build(name) / name, turns=1)
     turns, many = found.pop("slow in turns"), found.pop("16,384 workers")
     rows = [Row(f"{name}: predicted step over measured, or the other way round", "times",
                 max(each["predicted"] / each["measured"], each["measured"] / each["predicted"]), {}, 1.1)
