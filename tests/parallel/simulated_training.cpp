@@ -113,6 +113,37 @@ TEST_CASE("a device updates buckets that have come while others are on their way
         Approx(training.pass + ethernet.latency + ethernet.busy(8) + bucket + 8 * 3 * bucket).epsilon(1e-3));
 }
 
+TEST_CASE("a step that leaves buckets to the next one ends with its pass, and the next one waits for what it needs",
+          "[simulated_training]") {
+  SimulatedTraining training;
+  training.ranks = 2;
+  training.link = {.latency = 0, .bytes_per_second = 4};  // by doubling a number takes a second
+  training.exchange = SimulatedTraining::Exchange::buckets;
+  training.pass = 10;
+  training.updates_late = true;
+  training.update_of_float = 0.5;
+  using Kind = SimulatedBucket::Kind;
+  training.buckets = {{1, 3, 0, Kind::sum}, {6, 5, 0, Kind::gradients, 2}, {4, 10, 0, Kind::gradients, 0}};
+  const SimulatedSteps steps = simulate(training, 3);
+  CHECK(steps.end(0, 0) == Approx(10));
+  // The last bucket has come at 15, is updated in 2 s, then the other one in 3; the pass takes 10.
+  CHECK(steps.end(0, 1) == Approx(15 + 2 + 3 + 10));
+  CHECK(steps.end(0, 2) == Approx(2 * (15 + 2 + 3) + 10));
+  CHECK(steps.computing == Approx(2 * 3 * (10 + 5)));
+  // Needed first, sent first: behind 14 s it has come, and the other one at 20, 2 s before it is needed at 18.
+  training.buckets = {{1, 3, 0, Kind::sum}, {4, 10, 0, Kind::gradients, 0}, {6, 10, 0, Kind::gradients, 2}};
+  CHECK(simulate(training, 2).end(1, 1) == Approx(14 + 2 + 2 + 2 + 3 + 8));
+  // Results that come late end a step late.
+  training.buckets[0] = {5, 9, 0, Kind::sum};
+  CHECK(simulate(training, 1).end(1, 0) == Approx(14));
+  // A core that copies does so in the next pass, too: 10 s of messages, at half the speed.
+  training.buckets = {{10, 10, 0, Kind::gradients, 9}};
+  training.core_share = 0.5;
+  training.update_of_float = 0;
+  CHECK(simulate(training, 2).end(0, 0) == Approx(10));
+  CHECK(simulate(training, 2).end(0, 1) == Approx(10 + 5 + 10));
+}
+
 TEST_CASE("ranks that are not equally quick wait for the slowest at every exchange", "[simulated_training]") {
   SimulatedTraining training = eight_buckets(4);
   training.slowness = [](int device, long step) { return device == 2 && step > 0 ? 2.0 : 1.0; };

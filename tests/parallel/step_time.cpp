@@ -31,10 +31,15 @@ struct Computing {
   std::vector<double> factor{};     // of ranks
   int buckets = 0;                  // what has a larger number is a sum that the pass waits for
   int results = 0, statistics = 0;  // the buckets with which they leave
+  // Where a step ends with its results: when the next one needs buckets, and in which order.
+  std::vector<double> needed{};
+  std::vector<int> by_need{};
 };
 inline Computing computing;
 inline double began[64];        // of each rank: this step
 inline double arrived[64][16];  // each of its buckets
+inline double told[64];         // its results
+inline double ended[64];        // the step before; negative: there is none
 
 void wait_until_computed(SimulatedTransport& transport, double seconds) {
   const auto rank = static_cast<std::size_t>(transport.rank());
@@ -68,6 +73,18 @@ struct Ranks {
   static RankTransport connect() { return RankTransport(*own); }
 };
 
+/// When a rank's pass would have begun if it did not wait for the buckets of the step before, nor update them.
+double begin_behind_arrivals(std::size_t rank) {
+  double begin = ended[rank];
+  const double factor = computing.factor[rank];
+  for (const int b : computing.by_need) {
+    const auto at = static_cast<std::size_t>(b);
+    begin +=
+        std::max(0.0, arrived[rank][at] - (begin + computing.needed[at] * factor)) + computing.updates[at] * factor;
+  }
+  return begin;
+}
+
 /// A synchronisation as users may write one: that of `Inner`, whose communication thread waits, in virtual time, until
 /// the computing thread would have come so far. So the whole of a real training runs over a simulated network, and
 /// takes time for what it computes.
@@ -77,7 +94,14 @@ struct WithComputing : Inner {
   static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
     const auto rank = static_cast<std::size_t>(transport.rank());
     const double factor = computing.factor[rank];
-    const auto begins = [&] { began[rank] = transport.now(); };
+    const auto begins = [&] {
+      if (computing.by_need.empty() || ended[rank] < 0) {
+        began[rank] = transport.now();
+      } else {
+        began[rank] = begin_behind_arrivals(rank);
+        if (label.number == -1 && transport.now() < ended[rank]) transport.compute(ended[rank] - transport.now());
+      }
+    };
     const bool counts_before = computing.ready.size() > static_cast<std::size_t>(computing.buckets);
     // A step begins with what its ranks tell each other first: the number of samples, with the results or without.
     if (label.number == -1 || (label.number == -2 && computing.results == 0 && !counts_before)) begins();
@@ -89,6 +113,7 @@ struct WithComputing : Inner {
       transport.compute(computing.behind * factor);
     }
     Inner::reduce(transport, data, floats, label, weight);
+    if (label.number == -2) told[rank] = transport.now();
     if (label.number >= 0 && label.number < computing.buckets) arrived[rank][label.number] = transport.now();
     if (label.number == -1 && counts_before) begins();
     if (label.number >= computing.buckets) {
@@ -126,6 +151,7 @@ template <class Trainer>
 double real_step(int ranks, double between) {
   SimulatedNetwork network(ranks, {.link = used_link});
   std::vector<std::vector<double>> ends(static_cast<std::size_t>(ranks));
+  std::fill(std::begin(ended), std::end(ended), -1.0);
   network.run([&](SimulatedTransport& transport) {
     Ranks::own = &transport;
     Trainer trainer{{.learning_rate = 0.01f}};
@@ -135,8 +161,14 @@ double real_step(int ranks, double between) {
       transport.compute(between);
       trainer.step(inputs.data(), targets.data(), 2);
       trainer.weights();  // waits for what is still to come: virtual time has no other place for it
+      const auto rank = static_cast<std::size_t>(transport.rank());
+      if (!computing.by_need.empty()) {
+        ended[rank] = std::max(began[rank] + (computing.pass + computing.behind) * computing.factor[rank], told[rank]);
+        ends[rank].push_back(ended[rank]);
+        continue;
+      }
       if (!computing.updates.empty()) update(transport);
-      ends[static_cast<std::size_t>(transport.rank())].push_back(transport.now());
+      ends[rank].push_back(transport.now());
     }
   });
   double rate = 0;
@@ -162,17 +194,26 @@ std::pair<double, double> compare(int ranks, double scale, double slow) {
   static_assert(std::is_same_v<Program, typename Predicted::Training>);
   const std::vector<double> seconds = some_seconds<Program>(scale);
   const auto until = [&](int step) { return std::accumulate(seconds.begin(), seconds.begin() + step, 0.0); };
-  static constexpr auto plan = plan_buckets(Program::lowered, Program::slots, Buckets::bucket_bytes / 4);
+  static constexpr auto plan = plan_exchange<Program, false>(Buckets::bucket_bytes / 4);
+  constexpr bool is_late = can_update_late<Program, false>(plan);
   computing = {.pass = until(Program::lowered.first_update),
                .factor = std::vector<double>(static_cast<std::size_t>(ranks), 1.0),
                .statistics = plan.first_ready_behind(statistics_ready<Program>)};
-  for (const Bucket& bucket : plan) computing.ready.push_back(until(bucket.ready));
+  computing.ready.resize(plan.count);
+  for (int b = 0; b < plan.count; ++b)
+    plan.for_each_leaving(b, [&](int leaving) {
+      computing.ready[static_cast<std::size_t>(leaving)] = until(plan.buckets[static_cast<std::size_t>(b)].ready);
+    });
+  for (int i = 0; is_late && i < plan.count; ++i) {
+    computing.by_need.push_back(plan.by_need[static_cast<std::size_t>(i)]);
+    computing.needed.push_back(until(plan.buckets[static_cast<std::size_t>(i)].needed));
+  }
   computing.buckets = plan.count;
   for (int s = 0; s < Program::lowered.first_update; ++s)
     if (is_sum_over_workers(Program::lowered.steps[s])) computing.ready.push_back(until(s));
   const double update = until(Program::lowered.after_update) - computing.pass;
   computing.behind = until(Program::lowered.used.steps) - until(Program::lowered.after_update);
-  computing.results = Inside::replicas > 1 ? plan.count : plan.first_ready_behind(results_ready<Program>);
+  computing.results = plan.first_ready_behind(results_ready<Program>);
   for (const Bucket& bucket : plan)  // the devices of a rank share it
     computing.updates.push_back(update * static_cast<double>(bucket.floats) /
                                 static_cast<double>(Program::slots.parameter_floats) / Inside::replicas);
@@ -184,7 +225,9 @@ std::pair<double, double> compare(int ranks, double scale, double slow) {
   options.seconds_of_steps = [&](int) { return seconds; };
   options.steps = steps_taken - skipped_steps;
   if (slow != 1) options.slowness = one_is_slow(workers - 1, slow);
-  return {real_step<Real>(ranks, 0), predict_step_time<Predicted>(options).step};
+  const double found = real_step<Real>(ranks, 0);
+  computing = {};
+  return {found, predict_step_time<Predicted>(options).step};
 }
 
 template <template <class...> class Rank, class Synchronisation, class Buckets, class Inside = Single, class... More>

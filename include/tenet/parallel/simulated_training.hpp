@@ -51,6 +51,7 @@ struct SimulatedTraining {
   double (*formula)(int ranks, long floats, const LinkCost& link) = nullptr;
   bool scatters = false;       ///< a rank has a part of each bucket, updates it, and sends the new parameters
   double update_of_float = 0;  ///< seconds of what a device does with a bucket that has come; else `behind` has it
+  bool updates_late = false;   ///< a step ends with its results; the next pass updates a bucket before it needs it
   std::vector<SimulatedBucket> buckets{};
   long parameter_floats = 0;
   int steps_alone = 1;
@@ -126,14 +127,16 @@ class CollectiveSteps {
         begins_(static_cast<std::size_t>(training.ranks)),
         sent_(begins_.size()),
         free_(begins_.size()),
-        late_(begins_.size()) {}
+        late_(begins_.size()),
+        told_(begins_.size()),
+        spilt_(begins_.size()) {}
 
   SimulatedSteps run(int steps) {
     SimulatedSteps result(training_.ranks, steps);
     for (int step = 0; step < steps; ++step) {
       take(step);
       for (int rank = 0; rank < training_.ranks; ++rank)
-        result.end(rank, step) = training_.scatters ? free_[static_cast<std::size_t>(rank)] : times_.clock(rank);
+        result.end(rank, step) = leaves_buckets() ? free_[static_cast<std::size_t>(rank)] : times_.clock(rank);
     }
     result.computing = computing_;
     result.communicating = communicating_;
@@ -144,6 +147,18 @@ class CollectiveSteps {
   using Exchange = SimulatedTraining::Exchange;
   using Kind = SimulatedBucket::Kind;
 
+  /// When the sums of a bucket's gradients, or its parameters, have come to each rank.
+  struct Arrival {
+    long floats;
+    double needed;
+    std::vector<double> at;
+
+    static bool is_needed_earlier(const Arrival& a, const Arrival& b) { return a.needed < b.needed; }
+  };
+
+  /// Whether buckets may be on their way when the next step begins.
+  bool leaves_buckets() const { return training_.scatters || training_.updates_late; }
+
   /// Whether a communication thread sends it, that may sleep: something is computed beside it.
   bool wakes(const SimulatedBucket& bucket) const {
     const auto is_gradients = [](const SimulatedBucket& one) { return one.kind == Kind::gradients; };
@@ -153,14 +168,14 @@ class CollectiveSteps {
 
   void take(long step) {
     if (step == 0 && training_.shares_first) time_broadcast(times_, training_.parameter_floats);
-    const bool gathers = training_.scatters && step > 0;  // it may still do so
+    const bool has_arrivals = leaves_buckets() && step > 0;  // some may be still to come
     if (training_.counts_before) {
       for (int rank = 0; rank < training_.ranks; ++rank) times_.wait(rank, free_[static_cast<std::size_t>(rank)]);
       reduce(1);
     }
     for (int rank = 0; rank < training_.ranks; ++rank)
       begins_[static_cast<std::size_t>(rank)] =
-          gathers && !training_.counts_before ? free_[static_cast<std::size_t>(rank)] : times_.clock(rank);
+          has_arrivals && !training_.counts_before ? free_[static_cast<std::size_t>(rank)] : times_.clock(rank);
     if (training_.counts_during) {
       for (int rank = 0; rank < training_.ranks; ++rank) {
         const double begin = begins_[static_cast<std::size_t>(rank)];
@@ -169,21 +184,26 @@ class CollectiveSteps {
       reduce(1);
     }
     // When all devices of a rank have computed so long in their last passes.
-    std::fill(late_.begin(), late_.end(), 0.0);
+    late_ = spilt_;
+    std::fill(spilt_.begin(), spilt_.end(), 0.0);
     const auto all_have = [&](int rank, double seconds) {
       double latest = 0;
       for (int i = 0; i < training_.replicas; ++i)
         latest = std::max(latest, (training_.before + seconds) * training_.factor(rank * training_.replicas + i, step));
       return begins_[static_cast<std::size_t>(rank)] + late_[static_cast<std::size_t>(rank)] + latest;
     };
-    for (std::size_t i = 0; gathers && i < arrived_.size(); ++i)
+    for (std::size_t i = 0; has_arrivals && i < arrived_.size(); ++i)
       for (int rank = 0; rank < training_.ranks; ++rank) {
         const std::size_t r = static_cast<std::size_t>(rank);
         const double needs = training_.before > 0 ? begins_[r] + late_[r] : all_have(rank, arrived_[i].needed);
         late_[r] += std::max(0.0, arrived_[i].at[r] - needs);
+        if (!training_.updates_late) continue;
+        late_[r] += seconds_of_update(arrived_[i], rank, step - 1);
+        if (training_.replicas > 1) late_[r] += 2 * training_.meeting;  // when it has come, and when it is updated
       }
-    const bool updates_arrivals = !training_.scatters && training_.update_of_float > 0;
-    if (updates_arrivals) arrived_.clear();
+    const bool keeps_arrivals = !training_.scatters && (training_.updates_late || training_.update_of_float > 0);
+    const bool updates_arrivals = keeps_arrivals && !training_.updates_late;
+    if (keeps_arrivals) arrived_.clear();
     for (const SimulatedBucket& bucket : training_.buckets) {
       const double waking = wakes(bucket) ? training_.waking : 0;
       for (int rank = 0; rank < training_.ranks; ++rank) {
@@ -194,14 +214,27 @@ class CollectiveSteps {
         sent_[static_cast<std::size_t>(rank)] = times_.clock(rank);
       }
       exchange(bucket);
-      if (updates_arrivals && bucket.kind == Kind::gradients) arrived_.push_back({bucket.floats, 0, clocks()});
+      if (keeps_arrivals && bucket.kind == Kind::gradients)
+        arrived_.push_back({bucket.floats, bucket.needed, clocks()});
+      if (bucket.kind == Kind::sum || bucket.kind == Kind::broadcast) told_ = clocks();
       for (int rank = 0; rank < training_.ranks; ++rank) {
         const std::size_t r = static_cast<std::size_t>(rank);
         if (bucket.kind == Kind::awaited_sum)
           late_[r] += std::max(0.0, times_.clock(rank) - all_have(rank, bucket.ready));
         else
-          late_[r] += training_.core_share * (times_.clock(rank) - sent_[r]);  // behind the pass it does not matter
+          take_core(rank, all_have(rank, training_.pass));
       }
+    }
+    if (training_.updates_late) {
+      std::stable_sort(arrived_.begin(), arrived_.end(), Arrival::is_needed_earlier);
+      for (int rank = 0; rank < training_.ranks; ++rank) {
+        const auto r = static_cast<std::size_t>(rank);
+        const double device = all_have(rank, training_.pass + training_.behind);
+        free_[r] = std::max(device + (training_.replicas > 1 ? training_.meeting : 0.0), told_[r]);
+        computing_ += (training_.before + training_.pass + training_.behind) * mean_factor(rank, step);
+        for (const Arrival& arrival : arrived_) computing_ += seconds_of_update(arrival, rank, step);
+      }
+      return;
     }
     for (int rank = 0; rank < training_.ranks; ++rank) {
       double device = all_have(rank, training_.pass);
@@ -210,10 +243,8 @@ class CollectiveSteps {
     }
     meet();
     for (int rank = 0; rank < training_.ranks; ++rank) {
-      double sum = 0;
-      for (int i = 0; i < training_.replicas; ++i) sum += training_.factor(rank * training_.replicas + i, step);
       times_.compute(rank, training_.behind * training_.slowest(rank, step));
-      computing_ += (training_.before + training_.pass + training_.behind) * sum / training_.replicas;
+      computing_ += (training_.before + training_.pass + training_.behind) * mean_factor(rank, step);
     }
     meet();
     if (training_.result_floats > 0) reduce(training_.result_floats);
@@ -232,8 +263,7 @@ class CollectiveSteps {
     for (const SimulatedBucket& bucket : training_.buckets)
       if (bucket.kind == Kind::gradients)
         arrived_.push_back({bucket.floats, bucket.needed, std::vector<double>(begins_.size())});
-    std::stable_sort(arrived_.begin(), arrived_.end(),
-                     [](const Arrival& a, const Arrival& b) { return a.needed < b.needed; });
+    std::stable_sort(arrived_.begin(), arrived_.end(), Arrival::is_needed_earlier);
     for (int rank = 0; rank < training_.ranks; ++rank) free_[static_cast<std::size_t>(rank)] = times_.clock(rank);
     for (Arrival& arrival : arrived_) {
       for (int rank = 0; rank < training_.ranks; ++rank) {
@@ -252,12 +282,31 @@ class CollectiveSteps {
   /// The rank's device updates bucket by bucket from `device` on, each when it has come. Returns when it has done so.
   double update_arrivals(int rank, long step, double device) {
     for (const Arrival& arrival : arrived_) {
-      const double seconds =
-          static_cast<double>(arrival.floats) * training_.update_of_float * training_.slowest(rank, step);
+      const double seconds = seconds_of_update(arrival, rank, step);
       computing_ += seconds;
       device = std::max(device, arrival.at[static_cast<std::size_t>(rank)]) + seconds;
     }
     return device;
+  }
+  double seconds_of_update(const Arrival& arrival, int rank, long step) const {
+    return static_cast<double>(arrival.floats) * training_.update_of_float * training_.slowest(rank, step);
+  }
+  /// The mean of a rank's devices.
+  double mean_factor(int rank, long step) const {
+    double sum = 0;
+    for (int i = 0; i < training_.replicas; ++i) sum += training_.factor(rank * training_.replicas + i, step);
+    return sum / training_.replicas;
+  }
+
+  /// The messages of a bucket take their share of the core from the thread that computes until `end`; what is left of
+  /// them then does so in the next pass, where that begins before they have come. Else it does not matter.
+  void take_core(int rank, double end) {
+    const auto r = static_cast<std::size_t>(rank);
+    const double messages = times_.clock(rank) - sent_[r], share = training_.core_share;
+    const double beside =
+        share < 1 ? std::min(messages, std::max(0.0, end - sent_[r]) / (1 - share)) : (end > sent_[r] ? messages : 0.0);
+    late_[r] += share * (training_.updates_late ? beside : messages);
+    if (training_.updates_late) spilt_[r] += share * (messages - beside);
   }
 
   void exchange(const SimulatedBucket& bucket) {
@@ -312,16 +361,10 @@ class CollectiveSteps {
 
   const SimulatedTraining& training_;
   RankTimes times_;
-  /// When the sums of a bucket's gradients, or its parameters, have come to each rank.
-  struct Arrival {
-    long floats;
-    double needed;
-    std::vector<double> at;
-  };
   std::vector<Arrival> arrived_;
-  // Of each rank: when it begins a step, when it has begun to send a bucket, when it has ended the step before, and by
-  // how much its pass is late.
-  std::vector<double> begins_, sent_, free_, late_;
+  // Of each rank: when it begins a step, when it has begun to send a bucket, when it has ended the step before, by how
+  // much its pass is late, when results and statistics have come, and by how much messages of a step delay the next.
+  std::vector<double> begins_, sent_, free_, late_, told_, spilt_;
   double computing_ = 0, communicating_ = 0;
 };
 

@@ -2,7 +2,7 @@
 
 #include <tenet/comm/simulated_transport.hpp>
 #include <tenet/core/function.hpp>
-#include <tenet/exec/buckets.hpp>
+#include <tenet/exec/bucket_order.hpp>
 #include <tenet/exec/step_work.hpp>
 #include <tenet/parallel/device_turns.hpp>
 #include <tenet/parallel/modelled_step.hpp>
@@ -122,7 +122,7 @@ class StepTimePrediction {
   static constexpr bool serves_ranks = has_ranks && HasServers<Synchronisation>;
   // What a `DistributedExecution` does while gradients are on their way.
   static constexpr bool updates_by_buckets = Chosen::updates_by_buckets() && updates_by_elements<Program>();
-  static constexpr bool sends_results_early = Chosen::updates_by_buckets() && replicas == 1 && !is_cut;
+  static constexpr bool sends_results_early = Chosen::updates_by_buckets() && !is_cut;
   static constexpr bool sends_statistics_early =
       has_ranks && !serves_ranks && !Chosen::has_own_memory && Program::writes_buffers;
   static constexpr bool counts_before = Shards::in_all > 0 || Program::is_on_part;  // samples of all ranks
@@ -131,6 +131,22 @@ class StepTimePrediction {
   static constexpr int first = Program::lowered.prepared_steps, first_update = Program::lowered.first_update,
                        after_update = Program::lowered.after_update, all = Program::lowered.used.steps;
   static constexpr double floats = static_cast<double>(Program::slots.parameter_floats);
+
+  /// As a `GradientExchange` has it.
+  static constexpr auto plan_of_buckets() {
+    constexpr long least = Chosen::Buckets::bucket_bytes / static_cast<long>(bytes);
+    if constexpr (updates_by_buckets)
+      return plan_exchange<Program, is_cut>(least);
+    else
+      return plan_buckets(Program::lowered, Program::slots, least);
+  }
+  template <class Plan>
+  static constexpr bool updates_late([[maybe_unused]] const Plan& plan) {
+    if constexpr (updates_by_buckets)
+      return can_update_late<Program, is_cut>(plan);
+    else
+      return false;
+  }
 
   static constexpr long staleness() {
     if constexpr (serves_ranks)
@@ -260,13 +276,14 @@ class StepTimePrediction {
     training.meeting = replicas > 1 ? options_.inside.latency : 0;
     training.scatters = traffic.gradients == &scatter_moves;
     if constexpr (ScattersGradients<Synchronisation> || updates_by_buckets)
-      training.update_of_float = alone_.update / floats / replicas;
+      training.update_of_float =
+          (alone_.update / floats + (replicas > 1 ? 2 * bytes / memory : 0)) / replicas;  // sums of another device
     else if constexpr (!serves_ranks)
       training.behind += alone_.update * part_of_update();
     bool results_leave = false, statistics_leave = false, counts_with_results = false;
     if constexpr (Chosen::sends_buckets()) {
-      static constexpr auto plan =
-          plan_buckets(Program::lowered, Program::slots, Chosen::Buckets::bucket_bytes / static_cast<long>(bytes));
+      static constexpr auto plan = plan_of_buckets();
+      training.updates_late = updates_late(plan);
       constexpr bool adds_replicas = has_ranks && replicas > 1;
       constexpr int results_at = sends_results_early ? plan.first_ready_behind(results_ready<Program>) : plan.count,
                     statistics_at =
@@ -275,16 +292,18 @@ class StepTimePrediction {
       statistics_leave = statistics_at < plan.count;
       counts_with_results = results_at == 0 && !counts_before;
       for (int b = 0; b < plan.count; ++b) {
-        const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
         const double of_float = add + (adds_replicas ? (replicas + 1) * bytes / memory : 0),
-                     ready = scale_ * sum_of(steps, first, bucket.ready);
+                     ready = scale_ * sum_of(steps, first, plan.buckets[static_cast<std::size_t>(b)].ready);
         if (b == results_at)
           training.buckets.push_back(
               {Program::result_count + counts_with_results, ready, 0, SimulatedBucket::Kind::sum});
         if (b == statistics_at)
           training.buckets.push_back({Program::slots.buffer_floats, ready, 0, SimulatedBucket::Kind::broadcast});
-        training.buckets.push_back({bucket.floats, ready, of_float * static_cast<double>(bucket.floats),
-                                    SimulatedBucket::Kind::gradients, scale_ * sum_of(steps, first, bucket.needed)});
+        plan.for_each_leaving(b, [&](int leaving) {
+          const Bucket& bucket = plan.buckets[static_cast<std::size_t>(leaving)];
+          training.buckets.push_back({bucket.floats, ready, of_float * static_cast<double>(bucket.floats),
+                                      SimulatedBucket::Kind::gradients, scale_ * sum_of(steps, first, bucket.needed)});
+        });
       }
     }
     if constexpr (Program::is_on_part)
@@ -308,8 +327,10 @@ class StepTimePrediction {
       training.shares_first = true;
       training.result_floats = results_leave ? 0 : Program::result_count;
       training.buffer_floats = Program::writes_buffers && !statistics_leave ? Program::slots.buffer_floats : 0;
-      // What the update reads of sums that another device has written; or of the gradients of all devices.
-      const double read = AveragesParameters<Synchronisation> ? replicas : serves_ranks ? 0 : 2;
+      // What an update of everything reads: the gradients of all devices; sums that another device has written.
+      const double read = AveragesParameters<Synchronisation>            ? replicas
+                          : serves_ranks || training.update_of_float > 0 ? 0
+                                                                         : 2;
       if (replicas > 1) training.behind += read * floats * bytes / memory / replicas;
       if constexpr (AveragesParameters<Synchronisation>) {
         training.exchange = SimulatedTraining::Exchange::parameters;

@@ -36,9 +36,10 @@ struct PlannedStep {
 
 /// Gradients that leave together.
 struct PlannedBucket {
-  int ready = 0;  ///< after so many steps
+  int ready = 0;  ///< it leaves after so many steps
   long floats = 0;
   int needed = 0;  ///< its place in the order in which parameters are needed
+  int read = 0;    ///< the first step that reads one of its parameters
 };
 
 /// A program's steps, in the order in which one device runs them.
@@ -51,12 +52,14 @@ struct PlannedSteps {
   int replicas = 1;                 ///< each with a part of the batch
   bool shares_update = true;        ///< each updates a part of the parameters; else all of them
   bool updates_by_buckets = false;  ///< as they come
+  bool updates_late = false;        ///< in the next pass, a bucket before the first step that reads it
   bool updates = true;              ///< else servers do
   const char* synchronisation = "";
   Traffic traffic{};  ///< of workers
   long parameter_floats = 0;
   std::vector<PlannedStep> steps;
   std::vector<PlannedBucket> buckets;
+  std::vector<int> leaving;  ///< their order; empty: that of their numbers
 
   /// The index of a step that was recorded, or -1.
   int index_of(const void* step) const {
@@ -157,8 +160,13 @@ template <class P, class Buckets>
   }
   for (int b = 0; b < buckets.count; ++b) {
     const auto& bucket = buckets.buckets[static_cast<std::size_t>(b)];
-    result.buckets.push_back({bucket.ready, bucket.floats});
+    result.buckets.push_back({bucket.ready, bucket.floats, 0, bucket.needed});
   }
+  for (int b = 0; b < buckets.count; ++b)
+    buckets.for_each_leaving(b, [&](int leaving) {
+      result.buckets[static_cast<std::size_t>(leaving)].ready = buckets.buckets[static_cast<std::size_t>(b)].ready;
+      result.leaving.push_back(leaving);
+    });
   for (int i = 0; i < buckets.count; ++i)
     result.buckets[static_cast<std::size_t>(buckets.by_need[static_cast<std::size_t>(i)])].needed = i;
   result.parameter_floats = P::slots.parameter_floats;
@@ -191,7 +199,9 @@ struct PlannedFor {
 /// the steps of other devices that it needs have ended. What moves between workers does as the program's `traffic`
 /// says; nothing where that has no formula. A bucket begins when its gradients are there and the buckets before it have
 /// left; the update begins behind the last one. Where buckets are updated as they come, it ends when the part of each
-/// has ended, one after the other and none before its bucket. Where parameters move, too, each worker updates a part
+/// has ended, one after the other and none before its bucket. Where the next pass does that, it is planned behind this
+/// one, together with what the next pass has to wait for buckets; so the step ends when the next one would have if it
+/// began with this one's update. Where parameters move, too, each worker updates a part
 /// of each bucket, in the order in which parameters are needed, and behind that all of them gather it: the next step
 /// may begin meanwhile. Parameters that move alone do so at the end of the step.
 inline PlannedSchedule planned_schedule(const PlannedSteps& program, const PlannedFor& given) {
@@ -212,7 +222,8 @@ inline PlannedSchedule planned_schedule(const PlannedSteps& program, const Plann
   bool updates = false;
   std::vector<double> ends(program.steps.size() + 1);  // of all steps so far
   const auto leave = [&](std::size_t steps) {          // the buckets that are ready
-    for (std::size_t b = result.buckets.size(); sends && b < program.buckets.size(); ++b) {
+    for (std::size_t i = result.buckets.size(); sends && i < program.buckets.size(); ++i) {
+      const std::size_t b = program.leaving.empty() ? i : index(program.leaving[i]);
       if (program.buckets[b].ready > static_cast<int>(steps)) return;
       const double begin = std::max(gradients, ends[index(program.buckets[b].ready)]);
       gradients = begin + seconds_of_moving(traffic.gradients, program.buckets[b].floats);
@@ -223,13 +234,30 @@ inline PlannedSchedule planned_schedule(const PlannedSteps& program, const Plann
   const auto seconds_of = [&](const PlannedStep& step) {
     return (step.cost + samples * step.cost_of_sample) * given.seconds_of_cost;
   };
+  std::vector<int> by_need(program.buckets.size());
+  std::iota(by_need.begin(), by_need.end(), 0);
+  std::sort(by_need.begin(), by_need.end(),
+            [&](int a, int b) { return program.buckets[index(a)].needed < program.buckets[index(b)].needed; });
+  // For how long a pass that begins at `begin` waits for the buckets of the one before.
+  const auto waiting = [&](double begin, double update) {
+    std::vector<double> come(program.buckets.size());
+    for (const PlannedSpan& span : result.buckets) come[index(span.index)] = span.end;
+    double waited = 0, updated = 0;
+    for (const int b : by_need) {
+      const double needs = begin + waited + updated + ends[index(program.buckets[index(b)].read)];
+      waited += std::max(0.0, come[index(b)] - needs);
+      updated += update * share_of(index(b));
+    }
+    return waited;
+  };
   const auto begin_of_update = [&](std::size_t first, double device) {
     double update = 0;
     for (std::size_t s = first; s < program.steps.size() && program.steps[s].pass == Pass::update; ++s)
       update += seconds_of(program.steps[s]) / (program.shares_update ? program.replicas : 1);
     if (!sends) return device;
+    if (program.updates_late) return device + waiting(device, update);
     for (std::size_t b = 0; b < result.buckets.size(); ++b)
-      device = std::max(device, result.buckets[b].end) + update * share_of(b);
+      device = std::max(device, result.buckets[b].end) + update * share_of(index(result.buckets[b].index));
     return device - update;
   };
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
@@ -241,15 +269,13 @@ inline PlannedSchedule planned_schedule(const PlannedSteps& program, const Plann
     if (step.pass == Pass::update && !updates) {
       updates = true;
       leave(s);
-      const double begin = program.updates_by_buckets ? begin_of_update(s, free[0]) : gradients;
+      const double begin = program.updates_by_buckets || program.updates_late ? begin_of_update(s, free[0]) : gradients;
       for (double& time : free) time = std::max(time, begin);
       update_begin = free[0];
     }
     double seconds = seconds_of(step);
-    if (step.pass == Pass::update && gathers)
-      seconds /= given.workers;
-    if (step.pass == Pass::update && program.shares_update)
-      seconds /= program.replicas;
+    if (step.pass == Pass::update && gathers) seconds /= given.workers;
+    if (step.pass == Pass::update && program.shares_update) seconds /= program.replicas;
     const bool all = step.device < 0;
     if (all) seconds /= program.devices;
     for (int d = all ? 0 : step.device; d < (all ? program.devices : step.device + 1); ++d) {
@@ -268,15 +294,11 @@ inline PlannedSchedule planned_schedule(const PlannedSteps& program, const Plann
     leave(s + 1);
   }
   for (const double time : free) result.end = std::max(result.end, time);
-  result.end = std::max(result.end, gradients);
+  if (!program.updates_late) result.end = std::max(result.end, gradients);
   const auto move_parameters = [&](int bucket, double begin, long floats) {
     result.parameters.push_back({0, bucket, begin, begin + seconds_of_moving(traffic.parameters, floats)});
   };
   if (gathers) {
-    std::vector<int> by_need(program.buckets.size());
-    std::iota(by_need.begin(), by_need.end(), 0);
-    std::sort(by_need.begin(), by_need.end(),
-              [&](int a, int b) { return program.buckets[index(a)].needed < program.buckets[index(b)].needed; });
     double updated = update_begin, gathered = gradients;
     for (const int b : by_need) {
       updated += (update_end - update_begin) * share_of(index(b));

@@ -5,6 +5,7 @@
 // clang-format on
 
 #include <tenet/device/timeline.hpp>
+#include <tenet/exec/bucket_order.hpp>
 #include <tenet/train/timeline_report.hpp>
 
 /// The policy `Timeline`: what runs is recorded while it runs. Not part of tenet/tenet.hpp.
@@ -32,15 +33,25 @@ class TimelineRecording {
   template <class P, class Chosen>
   void add_program(const char* name, bool trains) {
     constexpr int replicas = Chosen::Strategy::replicas;
-    if constexpr (Chosen::sends_buckets())
+    static constexpr bool is_cut = detail::is_cut<typename Chosen::Shards>, by_buckets = Chosen::updates_by_buckets() &&
+                                                                                         updates_parameters<P>() &&
+                                                                                         updates_by_elements<P>();
+    bool updates_late = false;
+    if constexpr (by_buckets) {
+      static constexpr auto plan = plan_exchange<P, is_cut>(Chosen::Buckets::bucket_bytes / 4);
+      updates_late = can_update_late<P, is_cut>(plan);
+      programs_.push_back(planned_steps<P>(name, replicas, plan));
+    } else if constexpr (Chosen::sends_buckets()) {
       programs_.push_back(planned_steps<P>(
           name, replicas, plan_buckets(P::lowered, P::slots, trains ? Chosen::Buckets::bucket_bytes / 4 : 1)));
-    else
+    } else {
       programs_.push_back(planned_steps<P>(name, replicas, BucketPlan<1>{}));
+    }
     PlannedSteps& program = programs_.back();
     program.trains = trains;
     program.shares_update = !Chosen::has_own_memory;
-    program.updates_by_buckets = Chosen::updates_by_buckets() && updates_by_elements<P>();
+    program.updates_late = updates_late;
+    program.updates_by_buckets = by_buckets && !updates_late;
     if (!trains) {
       program.buckets.clear();
       return;
