@@ -2,7 +2,8 @@
 
 #include <tenet/tenet.hpp>
 
-#include "../support/training_ranks.hpp"
+#include "../support/late_servers.hpp"
+#include "../support/late_step.hpp"
 
 using namespace tenet;
 
@@ -145,4 +146,150 @@ TEST_CASE("a rank that is gone is named, with what it did not send", "[distribut
   CAPTURE(messages[0]);
   CHECK(messages[0].find("results of step 3: waits for a message from rank 1; expected within 0.5 s") !=
         std::string::npos);
+}
+
+namespace {
+
+/// Ranks that are threads and send their sums in messages, of which those of buckets may be kept back.
+struct HeldTransport : ThreadTransport {
+  inline static std::atomic<int> milliseconds{0};
+  inline static std::atomic<int> runs_awaited{0};  // of the network's forward pass, until the first bucket is sent
+  inline static std::atomic<bool> have_come{false};
+  inline static std::atomic<int> stuck_step{0};  // of rank 1
+  explicit HeldTransport(const ThreadTransport& transport) : ThreadTransport(transport) {}
+  LinkCost link() const { return {1, 0, 0}; }
+  void send(int to, const float* data, long floats, MessageLabel label) {
+    if (std::string_view(label.what) == "bucket") {
+      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+      if (label.number == 0 && label.step == 1 && rank() == 0 && runs_awaited > 0)
+        have_come = wait_until([] { return late_step::runs >= runs_awaited; }, std::chrono::seconds(10));
+      if (rank() == 1 && label.step == stuck_step) std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+    }
+    ThreadTransport::send(to, data, floats, label);
+  }
+};
+struct HeldWorld {
+  static HeldTransport connect() { return HeldTransport(ThreadWorld::connect()); }
+};
+
+/// Two layers that take long, with an operation between them that counts how often it has run.
+struct Counted {
+  Linear<16, 128> first;
+  Linear<128, 128> second;
+  Linear<128, 3> third;
+  constexpr auto forward(auto x) const { return third(relu(second(apply<late_step::Step>(relu(first(x)))))); }
+};
+using Kept = BucketBytes<4096>;
+template <class World, class Inside = Single, class Optimizer = Sgd>
+using CountedRank =
+    Trainer<Counted, CrossEntropy, Optimizer, Features<16>, Cpu<0, 1>, Distributed<World, Inside>, Kept>;
+/// Of two buckets the one of the first layer leaves first.
+using CountedStep = CountedRank<ThreadWorld>::Training;
+constexpr auto counted_plan = plan_exchange<CountedStep, false>(1024);
+static_assert(counted_plan.count == 2 && counted_plan.in_turn == 0 && counted_plan.by_need[0] == 1);
+static_assert(can_update_late<CountedStep, false>(counted_plan));
+
+/// The parameters of two ranks behind some steps.
+template <class Rank>
+std::vector<std::vector<float>> parameters_of_two(int steps) {
+  const network::Samples<Rank> samples(8);
+  return ranks::Threads::collect(2, [&](int rank) {
+    late_step::is_in_time = true;
+    Rank trainer{{.learning_rate = 0.05f}, static_cast<std::uint64_t>(rank)};
+    for (int step = 0; step < steps; ++step)
+      trainer.step(samples.inputs.data() + 4 * rank * 16, samples.targets.data() + 4 * rank, 4);
+    const float* const parameters = trainer.weights().parameters();
+    return std::vector<float>(parameters, parameters + Weights<Counted>::table.parameter_floats);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a forward pass begins before the last bucket of the step before has come", "[distributed]") {
+  const auto check = []<class Inside>(std::type_identity<Inside>) {
+    HeldTransport::runs_awaited = 0;
+    const auto expected = parameters_of_two<CountedRank<HeldWorld, Inside>>(3);
+    // Each of the devices runs the operation once in the first step; then all of them do in the second.
+    HeldTransport::runs_awaited = late_step::runs + 2 * 2 * Inside::replicas;
+    HeldTransport::have_come = false;
+    const auto found = parameters_of_two<CountedRank<HeldWorld, Inside>>(3);
+    CHECK(HeldTransport::have_come);
+    HeldTransport::runs_awaited = 0;
+    CHECK(found == expected);
+    CHECK(found[0] == found[1]);
+  };
+  check(std::type_identity<Single>{});
+  check(std::type_identity<DataParallel<2>>{});
+}
+
+TEST_CASE("whoever reads parameters that are updated late has the new ones", "[distributed]") {
+  const auto check = []<class Inside>(std::type_identity<Inside>) {
+    using Small = BucketBytes<64>;
+    HeldTransport::milliseconds = 1;
+    using Late = Trainer<late::Net, CrossEntropy, Sgd, late::Input, Cpu<0, 1>, Distributed<HeldWorld, Inside>, Small>;
+    const auto found = late::train_and_look<Late>(2);
+    HeldTransport::milliseconds = 0;
+    CHECK(found == late::train_and_look<Late>(2));
+    CHECK(found[0] == found[1]);
+  };
+  check(std::type_identity<Single>{});
+  check(std::type_identity<DataParallel<2>>{});
+}
+
+TEST_CASE("a rank by itself updates late with the bits of one device, by the settings of each step", "[distributed]") {
+  constexpr auto floats = static_cast<std::size_t>(Weights<Counted>::table.parameter_floats);
+  const auto train = [&]<class Trainer>(std::type_identity<Trainer>) {
+    const network::Samples<Trainer> samples(8);
+    Trainer trainer{{.learning_rate = 0.01f}, 1};
+    std::vector<float> result;
+    for (int step = 0; step < 6; ++step) {
+      trainer.optimizer().learning_rate = 0.01f / static_cast<float>(1 + step);
+      trainer.step(samples.inputs.data(), samples.targets.data(), 4 + step % 3);
+      if (step != 3) continue;  // else the next step updates
+      const float* const gradients = trainer.gradients();
+      result.insert(result.end(), gradients, gradients + floats);
+      trainer.optimizer().learning_rate = 1;
+      const float* const parameters = trainer.weights().parameters();
+      result.insert(result.end(), parameters, parameters + floats);
+    }
+    const float* const parameters = trainer.weights().parameters();
+    result.insert(result.end(), parameters, parameters + floats);
+    return result;
+  };
+  late_step::milliseconds = 0;
+  const auto expected = train(std::type_identity<Trainer<Counted, CrossEntropy, AdamW, Features<16>, Cpu<0, 1>>>{});
+  const auto found = ranks::Threads::collect(
+      1, [&](int) { return train(std::type_identity<CountedRank<ThreadWorld, Single, AdamW>>{}); });
+  CHECK(found[0] == expected);
+}
+
+TEST_CASE("a bucket that does not come is missed by the next call that needs it", "[distributed]") {
+  const auto messages_of = [](auto needs_it) {
+    using Rank = CountedRank<HeldWorld>;
+    const network::Samples<Rank> samples(4);
+    HeldTransport::stuck_step = 2;
+    std::atomic<int> ended{0};
+    auto messages = ranks::run(
+        2,
+        [&](ThreadTransport& transport) {
+          const ThreadWorld::Joined joined(transport);
+          Rank trainer{{.learning_rate = 0.1f}, 0};
+          const auto step = [&] { trainer.step(samples.inputs.data(), samples.targets.data(), 4); };
+          step();
+          step();
+          ++ended;
+          needs_it(trainer, step);
+        },
+        std::chrono::milliseconds(500));
+    HeldTransport::stuck_step = 0;
+    CHECK(ended == 2);  // the steps themselves have their results
+    return messages;
+  };
+  const auto check = [](const std::vector<std::string>& messages) {
+    CHECK(messages[0] ==
+          "rank 0, bucket 1 of step 2: waits for a message from rank 1; expected within 0.5 s, found nothing");
+  };
+  check(messages_of([](auto&, auto step) { step(); }));
+  check(messages_of([](auto& trainer, auto) { trainer.weights(); }));
+  check(messages_of([](auto& trainer, auto) { trainer.gradients(); }));
 }

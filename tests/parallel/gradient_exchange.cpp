@@ -238,6 +238,58 @@ TEST_CASE("results and running statistics leave with the first bucket, and their
   CHECK(at("b-2") > at("b" + std::to_string(exchange.plan.count - 1)));
 }
 
+TEST_CASE("a late exchange has results before its buckets, which leave in order and are awaited in the next pass",
+          "[gradient_exchange]") {
+  using Exchange = GradientExchange<LeNetStep, Recorded, 8192, RecordingTransport, true>;
+  static_assert(Exchange::plan.count > 2 && Exchange::results_leave == 0);
+  Events events;
+  struct Passes {
+    std::array<float, 4> of_shards{};
+    std::vector<float> parameters = std::vector<float>(static_cast<std::size_t>(LeNetStep::slots.parameter_floats));
+    float* memory(Arena) { return parameters.data(); }
+    std::array<float, 4>& numbers() { return of_shards; }
+  } passes;
+  Exchange exchange({&events});
+  RecordingExecution execution{&events};
+  std::vector<float> gradients(passes.parameters.size());
+  std::atomic<bool> is_held{true};
+  std::vector<std::string> order;
+  for (int b = 0; b < Exchange::plan.count; ++b)
+    Exchange::plan.for_each_leaving(b, [&](int leaving) { order.push_back("b" + std::to_string(leaving)); });
+  const auto buckets = [&] {
+    const std::lock_guard guard(events.mutex);
+    std::vector<std::string> result;
+    for (const std::string& event : events.list)
+      if (event[0] == 'b' && event[1] != '-') result.push_back(event);
+    return result;
+  };
+  const auto hold = [&](int, const Bucket&) {
+    while (is_held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  const auto results = [] { return std::array{7.0f, 0.0f, 0.0f, 0.0f}; };
+  exchange.begin<WholeBatch>(passes, 8, true);
+  exchange.run(&execution, gradients.data(), hold, NothingAwaited{}, results);
+  exchange.end(passes);
+  CHECK(passes.numbers()[0] == 7);
+  CHECK(buckets().empty());
+  // The next pass begins; it waits for those of the first one, and changes nothing that they need.
+  exchange.begin<WholeBatch>(passes, 8, true);
+  const auto wait = [&](int b) {
+    is_held = false;
+    exchange.await(b);
+    const std::vector<std::string> come = buckets();
+    CHECK(std::find(come.begin(), come.end(), "b" + std::to_string(b)) != come.end());
+    if (b == Exchange::plan.by_need[0] && Exchange::plan.in_turn == 0) CHECK(come.size() == 1);
+  };
+  exchange.run(
+      &execution, gradients.data(), [](int, const Bucket&) {}, wait, results);
+  exchange.end(passes);
+  exchange.complete();
+  std::vector<std::string> twice = order;
+  twice.insert(twice.end(), order.begin(), order.end());
+  CHECK(buckets() == twice);
+}
+
 TEST_CASE("a rank without samples takes part, and adds nothing", "[gradient_exchange]") {
   Events events;
   GradientExchange<LeNetStep, Recorded, 20000, RecordingTransport> exchange({&events});

@@ -33,7 +33,7 @@ struct Computing {
   int results = 0, statistics = 0;  // the buckets with which they leave
   // Where a step ends with its results: when the next one needs buckets, and in which order.
   std::vector<double> needed{};
-  std::vector<int> by_need{};
+  std::vector<int> by_need{}, leaving{};
 };
 inline Computing computing;
 inline double began[64];        // of each rank: this step
@@ -77,11 +77,15 @@ struct Ranks {
 double begin_behind_arrivals(std::size_t rank) {
   double begin = ended[rank];
   const double factor = computing.factor[rank];
-  for (const int b : computing.by_need) {
-    const auto at = static_cast<std::size_t>(b);
-    begin +=
-        std::max(0.0, arrived[rank][at] - (begin + computing.needed[at] * factor)) + computing.updates[at] * factor;
-  }
+  std::vector<int> open = computing.leaving;
+  for (const int b : computing.by_need)
+    while (std::count(open.begin(), open.end(), b) > 0) {
+      const double now = begin + computing.needed[static_cast<std::size_t>(b)] * factor;
+      // Where it has not come, the device updates those that have left before it.
+      const auto next = arrived[rank][b] <= now ? std::find(open.begin(), open.end(), b) : open.begin();
+      begin += std::max(0.0, arrived[rank][*next] - now) + computing.updates[static_cast<std::size_t>(*next)] * factor;
+      open.erase(next);
+    }
   return begin;
 }
 
@@ -202,6 +206,7 @@ std::pair<double, double> compare(int ranks, double scale, double slow) {
   computing.ready.resize(plan.count);
   for (int b = 0; b < plan.count; ++b)
     plan.for_each_leaving(b, [&](int leaving) {
+      computing.leaving.push_back(leaving);
       computing.ready[static_cast<std::size_t>(leaving)] = until(plan.buckets[static_cast<std::size_t>(b)].ready);
     });
   for (int i = 0; is_late && i < plan.count; ++i) {

@@ -10,6 +10,7 @@
 namespace late_step {
 
 inline std::atomic<int> milliseconds{0};
+inline std::atomic<int> runs{0};  // ever
 inline std::atomic<bool> fails{false};
 inline thread_local bool is_in_time = false;
 
@@ -22,6 +23,7 @@ struct Step : tenet::KernelOperation {
   }
   template <class X>
   static void run(auto& /*executor*/, const auto& arguments, X) {
+    ++runs;
     if (!is_in_time) {
       if (fails) tenet::fail("late", "an operation", "nothing", "that it fails");
       std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));

@@ -44,7 +44,7 @@ struct BucketTimes {
 /// what it computes. One whose last buckets wait takes no more than that, or what the last ones make of it: bucket j is
 /// there at P + b M_j, n_j after the next pass has begun, which may begin so at P - n_j + b M_j. That is no longer for
 /// any b if the point (M_j, P - n_j) is not above the upper hull of all (M_l, r_l) and (0, P). Costs are estimates: a
-/// hundredth of the pass above it is not.
+/// thousandth of the pass above it is not.
 template <int Most>
 constexpr int first_that_may_wait(const BucketTimes<Most>& times, int count) {
   struct Point {
@@ -74,7 +74,7 @@ constexpr int first_that_may_wait(const BucketTimes<Most>& times, int count) {
     const Point &left = hull[index(at - 1)], &right = hull[index(at)];
     const double bound = left.time + (right.time - left.time) * (size - left.size) / (right.size - left.size);
     const bool is_needed_later = times.needed[index(b)] >= times.needed[index(first)];
-    if (0.99 * times.pass - times.needed[index(b)] > bound || !is_needed_later) break;
+    if (0.999 * times.pass - times.needed[index(b)] > bound || !is_needed_later) break;
   }
   return first;
 }

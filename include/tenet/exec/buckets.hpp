@@ -32,6 +32,14 @@ struct BucketPlan {
       if (const int late = by_need[static_cast<std::size_t>(i)]; late >= in_turn) leave(late);
   }
 
+  /// The bucket that leaves as number i of all.
+  constexpr int leaving_at(int i) const {
+    if (i < in_turn) return i;
+    int left = i - in_turn, at = 0;
+    while (by_need[static_cast<std::size_t>(at)] < in_turn || left-- > 0) ++at;
+    return by_need[static_cast<std::size_t>(at)];
+  }
+
   /// The first bucket that is ready no earlier than behind so many steps; `count`: there is none.
   constexpr int first_ready_behind(int steps) const {
     int b = 0;

@@ -49,7 +49,7 @@ class DistributedExecution : public Passes_ {
   void run(int batch) {
     if constexpr (updates_late) {
       const auto await = [this, is_due = std::exchange(late_.is_due, false)](int device, int b) {
-        if (is_due) update_late(device, b);
+        if (is_due) update_needed(device, b);
       };
       send_gradients(batch, await, [](int) {});
       exchange_.end(*this);
@@ -58,6 +58,7 @@ class DistributedExecution : public Passes_ {
         update->prepare_update();
       }
       late_.is_due = true;
+      late_.is_updated.fill(false);
       late_.step = exchange_.step();
     } else {
       send_gradients(batch, NothingAwaited{}, [this](int device) { update_arrivals(device); });
@@ -71,7 +72,7 @@ class DistributedExecution : public Passes_ {
       if (std::exchange(late_.is_due, false))
         this->for_all([this](int device) {
           for (int i = 0; i < Exchange::plan.count; ++i)
-            update_late(device, Exchange::plan.by_need[static_cast<std::size_t>(i)]);
+            update_needed(device, Exchange::plan.by_need[static_cast<std::size_t>(i)]);
         });
   }
 
@@ -99,26 +100,45 @@ class DistributedExecution : public Passes_ {
   void update_arrivals(int device) {
     if constexpr (updates_by_elements<Program>()) {
       this->execution(device).prepare_update();
-      for (int b = 0; b < Exchange::plan.count; ++b)
-        update_arrived(device, b, exchange_.step(), this->execution(device));
+      for (int b = 0; b < Exchange::plan.count; ++b) {
+        this->behind_first(device, {"gradients of all ranks", b, exchange_.step()}, [&] { exchange_.await(b); });
+        update(device, b, this->execution(device));
+      }
     } else if (device == 0) {
       exchange_.complete();
       this->update_all();
     }
   }
-  /// The same of one bucket, within the next pass. All devices need all of it.
-  void update_late(int device, int b) {
-    update_arrived(device, b, late_.step, *late_.updates[static_cast<std::size_t>(device)]);
-    this->meet(device, {"update of bucket", b, late_.step});
+  /// The same within the next pass, which needs bucket b. As long as that has not come, those that have left before it
+  /// are updated in its place, as they come: the time is there, and will not be later. All devices need all of each.
+  void update_needed(int device, int b) {
+    while (!late_.is_updated[index(b)]) {
+      const auto choose = [&] {
+        late_.next = b;
+        for (int i = 0; !exchange_.has_come(late_.next) && exchange_.plan.leaving_at(i) != b; ++i)
+          if (const int before = exchange_.plan.leaving_at(i); !late_.is_updated[index(before)]) {
+            late_.next = before;
+            break;
+          }
+        exchange_.await(late_.next);
+        late_.is_updated[index(late_.next)] = true;
+      };
+      this->behind_first(device, {"gradients of all ranks", b, late_.step}, choose);
+      const int next = late_.next;
+      update(device, next, *late_.updates[index(device)]);
+      this->meet(device, {"update of bucket", next, late_.step});
+      if (next == b) break;
+    }
   }
+  using Passes::update;
   template <class Updating>
-  void update_arrived(int device, int b, long step, const Updating& updating) {
-    this->behind_first(device, {"gradients of all ranks", b, step}, [&] { exchange_.await(b); });
-    const Bucket& bucket = Exchange::plan.buckets[static_cast<std::size_t>(b)];
-    this->update(device, updating, {bucket.first, bucket.floats},
-                 Program::state_count > 0 ? this->memory(Arena::states) + bucket.first : nullptr,
-                 Program::slots.parameter_floats);
+  void update(int device, int b, const Updating& updating) {
+    const Bucket& bucket = Exchange::plan.buckets[index(b)];
+    update(device, updating, {bucket.first, bucket.floats},
+           Program::state_count > 0 ? this->memory(Arena::states) + bucket.first : nullptr,
+           Program::slots.parameter_floats);
   }
+  static constexpr std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
   /// The optimizer by itself: what it keeps for an update outlives the pass, and its settings the next `set_scalars`.
   struct Late {
@@ -129,6 +149,8 @@ class DistributedExecution : public Passes_ {
     const float* scalars = nullptr;
     long step = 0;        // whose update
     bool is_due = false;  // is still to come
+    std::array<bool, static_cast<std::size_t>(Exchange::plan.count)> is_updated{};
+    int next = 0;  // of these; the first device chooses
   };
   struct Never {};
   [[no_unique_address]] std::conditional_t<updates_late, Late, Never> late_;

@@ -98,6 +98,8 @@ class GradientExchange {
     const auto span = open_wait(what);
     queue_.synchronize(task);
   }
+  /// Whether there would be nothing to wait for.
+  bool has_come(int b) const { return queue_.has_run(arrived_[static_cast<std::size_t>(b)]); }
   /// Waits for all of it.
   void complete(const char* what = "gradients") {
     const auto span = open_wait(what);

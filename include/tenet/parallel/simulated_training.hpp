@@ -192,15 +192,26 @@ class CollectiveSteps {
         latest = std::max(latest, (training_.before + seconds) * training_.factor(rank * training_.replicas + i, step));
       return begins_[static_cast<std::size_t>(rank)] + late_[static_cast<std::size_t>(rank)] + latest;
     };
-    for (std::size_t i = 0; has_arrivals && i < arrived_.size(); ++i)
+    const auto waits_until = [&](int rank, double time, double needs) {
+      late_[static_cast<std::size_t>(rank)] += std::max(0.0, time - needs);
+    };
+    if (has_arrivals && training_.updates_late) {
       for (int rank = 0; rank < training_.ranks; ++rank) {
-        const std::size_t r = static_cast<std::size_t>(rank);
-        const double needs = training_.before > 0 ? begins_[r] + late_[r] : all_have(rank, arrived_[i].needed);
-        late_[r] += std::max(0.0, arrived_[i].at[r] - needs);
-        if (!training_.updates_late) continue;
-        late_[r] += seconds_of_update(arrived_[i], rank, step - 1);
-        if (training_.replicas > 1) late_[r] += 2 * training_.meeting;  // when it has come, and when it is updated
+        const auto needs = [&](const Arrival& arrival) { return all_have(rank, arrival.needed); };
+        update_when_needed(rank, needs, [&](const Arrival& arrival, double now) {
+          waits_until(rank, arrival.at[static_cast<std::size_t>(rank)], now);
+          late_[static_cast<std::size_t>(rank)] += seconds_of_update(arrival, rank, step - 1);
+          if (training_.replicas > 1) late_[static_cast<std::size_t>(rank)] += 2 * training_.meeting;
+        });
       }
+    } else if (has_arrivals) {
+      for (const Arrival& arrival : arrived_)
+        for (int rank = 0; rank < training_.ranks; ++rank) {
+          const auto r = static_cast<std::size_t>(rank);
+          waits_until(rank, arrival.at[r],
+                      training_.before > 0 ? begins_[r] + late_[r] : all_have(rank, arrival.needed));
+        }
+    }
     const bool keeps_arrivals = !training_.scatters && (training_.updates_late || training_.update_of_float > 0);
     const bool updates_arrivals = keeps_arrivals && !training_.updates_late;
     if (keeps_arrivals) arrived_.clear();
@@ -226,7 +237,6 @@ class CollectiveSteps {
       }
     }
     if (training_.updates_late) {
-      std::stable_sort(arrived_.begin(), arrived_.end(), Arrival::is_needed_earlier);
       for (int rank = 0; rank < training_.ranks; ++rank) {
         const auto r = static_cast<std::size_t>(rank);
         const double device = all_have(rank, training_.pass + training_.behind);
@@ -277,6 +287,26 @@ class CollectiveSteps {
       for (int rank = 0; rank < training_.ranks; ++rank)
         arrival.at[static_cast<std::size_t>(rank)] = times_.clock(rank);
     }
+  }
+
+  /// What a pass that updates buckets does: each before it needs it, and as long as that has not come, those that have
+  /// left before it. Calls update(arrival, now); needs(arrival) is when the pass comes to the step that reads it.
+  template <class Needs, class Update>
+  void update_when_needed(int rank, Needs needs, Update update) const {
+    std::vector<const Arrival*> by_need, open;
+    for (const Arrival& arrival : arrived_) open.push_back(&arrival);
+    by_need = open;
+    std::stable_sort(by_need.begin(), by_need.end(),
+                     [](const Arrival* a, const Arrival* b) { return Arrival::is_needed_earlier(*a, *b); });
+    for (const Arrival* needed : by_need)
+      while (std::find(open.begin(), open.end(), needed) != open.end()) {
+        const double now = needs(*needed);
+        const auto next = needed->at[static_cast<std::size_t>(rank)] <= now
+                              ? std::find(open.begin(), open.end(), needed)
+                              : open.begin();
+        update(**next, now);
+        open.erase(next);
+      }
   }
 
   /// The rank's device updates bucket by bucket from `device` on, each when it has come. Returns when it has done so.

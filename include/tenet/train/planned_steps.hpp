@@ -243,11 +243,16 @@ inline PlannedSchedule planned_schedule(const PlannedSteps& program, const Plann
     std::vector<double> come(program.buckets.size());
     for (const PlannedSpan& span : result.buckets) come[index(span.index)] = span.end;
     double waited = 0, updated = 0;
-    for (const int b : by_need) {
-      const double needs = begin + waited + updated + ends[index(program.buckets[index(b)].read)];
-      waited += std::max(0.0, come[index(b)] - needs);
-      updated += update * share_of(index(b));
-    }
+    std::vector<int> open;  // in the order in which they leave
+    for (const PlannedSpan& span : result.buckets) open.push_back(span.index);
+    for (const int b : by_need)
+      while (std::find(open.begin(), open.end(), b) != open.end()) {
+        const double now = begin + waited + updated + ends[index(program.buckets[index(b)].read)];
+        const auto next = come[index(b)] <= now ? std::find(open.begin(), open.end(), b) : open.begin();
+        waited += std::max(0.0, come[index(*next)] - now);
+        updated += update * share_of(index(*next));
+        open.erase(next);
+      }
     return waited;
   };
   const auto begin_of_update = [&](std::size_t first, double device) {
