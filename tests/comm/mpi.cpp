@@ -13,6 +13,7 @@
 
 #include "../support/message.hpp"
 #include "../support/network.hpp"
+#include "../support/said_machine.hpp"
 
 // Run by mpirun, with 1, 2, 4 and more processes: every process runs all cases.
 
@@ -194,6 +195,121 @@ TEST_CASE("ranks of one machine share its memory", "[mpi]") {
   }
 }
 
+namespace {
+
+/// Machines of so many ranks, the last one of those that are left.
+std::vector<int> machines_of(int ranks) {
+  std::vector<int> result;
+  for (int rank = 0; rank < environment->size(); ++rank) result.push_back(rank / ranks);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("ranks of several machines share the memory of each and exchange messages between them", "[mpi]") {
+  const int n = environment->size(), rank = environment->rank();
+  for (const int of_machine : {1, 2, 3}) {
+    const SaidMachine said(rank / of_machine);
+    Mpi::Transport transport = Mpi::connect();
+    CAPTURE(n, of_machine);
+    const Machines expected(machines_of(of_machine), {});
+    REQUIRE(transport.is<Mpi::OfMachines>() == (expected.count() > 1 && of_machine > 1));
+    REQUIRE(transport.is<MpiTransport>() == (of_machine == 1 || n == 1));
+    REQUIRE((transport.machines() != nullptr) == (expected.count() > 1));
+    CHECK(transport.link().machine.count == expected.count());
+    CHECK(transport.link().machine.most == (expected.count() > 1 ? expected.most() : 1));
+    CHECK(transport.link().machine.shares == transport.is<Mpi::OfMachines>());
+    CHECK(MpiMessages::connect().link().machine.count == expected.count());
+    for (int other = 0; other < n && expected.count() > 1; ++other)
+      CHECK(transport.machines()->machine_of(other) == expected.machine_of(other));
+    for (const bool shares : {true, false})
+      for (const long floats : {1L, 100L, 5000L, 300'000L}) {
+        CAPTURE(shares, floats);
+        std::vector<float> own(static_cast<std::size_t>(floats));
+        const OwnNumbers memory(transport, floats);
+        float* const data = shares ? memory.data() : own.data();
+        for (int step = 0; step < 3; ++step) {
+          std::fill_n(data, floats, static_cast<float>(1 + rank));
+          all_reduce(transport, data, floats, {"numbers", shares, step});
+          CHECK(std::count(data, data + floats, static_cast<float>(n * (n + 1) / 2)) == floats);
+          for (const bool rings : {false, true}) {
+            std::fill_n(data, floats, static_cast<float>(1 + rank));
+            const auto outer = [](auto& group, auto... arguments) { all_reduce_by_ring(group, arguments...); };
+            if (transport.machines() == nullptr) continue;
+            all_reduce_by_parts_of_machines(transport, *transport.machines(), data, floats, {"numbers", shares, step},
+                                            0.5f, rings, outer);
+            CHECK(std::count(data, data + floats, 0.5f * static_cast<float>(n * (n + 1) / 2)) == floats);
+          }
+        }
+      }
+    // Machines of a power of two ranks have the bits of one machine.
+    if (of_machine == 3 || (n & (n - 1)) != 0) continue;
+    MpiTransport one({}, 20s, true);
+    for (const long floats : {3L, 700L, 50'000L}) {
+      std::vector<float> data = network::numbers(floats, static_cast<std::uint64_t>(rank)), same = data;
+      all_reduce(transport, data.data(), floats, {"numbers", 0, 0}, 1.0f / 3);
+      all_reduce(one, same.data(), floats, {"numbers", 0, 0}, 1.0f / 3);
+      CHECK(data == same);
+    }
+  }
+}
+
+TEST_CASE("errors between ranks of a machine name them by their numbers among all", "[mpi]") {
+  const int n = environment->size(), rank = environment->rank();
+  if (n < 4) return;
+  MpiTransport others({}, 20s);
+  const SaidMachine said(rank / 2);
+  setenv("TENET_TIMEOUT", "0.3", 1);
+  {
+    Mpi::Transport transport = Mpi::connect();
+    float number = 0;
+    if (rank == 3)
+      CHECK(message_of([&] {
+              transport.receive_into(2, &number, 1, {"bucket", 3, 17});
+            }) == "rank 3, bucket 3 of step 17: waits for a message from rank 2; expected within 0.3 s, found nothing");
+    if (rank == 0)
+      CHECK(message_of([&] {
+              transport.receive_into(2, &number, 1, {"bucket", 3, 17});
+            }) == "rank 0, bucket 3 of step 17: waits for a message from rank 2; expected within 0.3 s, found nothing");
+    barrier(others, {"barrier", 0, 0});
+  }
+  unsetenv("TENET_TIMEOUT");
+}
+
+TEST_CASE("what a rank has sent within its machine goes on while it waits for another one", "[mpi]") {
+  const int n = environment->size(), rank = environment->rank();
+  if (n < 4) return;
+  // Rank 0 sends rank 1 more than there are slots for, and waits for a message that comes when rank 1 has it all. Then
+  // it sends rank 2 more than MPI sends at once, and waits for rank 1, who waits for rank 2.
+  constexpr long many = 1'000'000;
+  const SaidMachine said(rank / 2);
+  Mpi::Transport transport = Mpi::connect();
+  std::vector<float> numbers(many, static_cast<float>(rank));
+  float token = 0;
+  const MessageLabel label{"numbers", 0, 0};
+  if (rank == 0) {
+    transport.send(1, numbers.data(), many, label);
+    transport.receive_into(2, &token, 1, label);
+    transport.send(2, numbers.data(), many, label);
+    transport.receive_into(1, &token, 1, label);
+  } else if (rank == 1) {
+    std::this_thread::sleep_for(20ms);
+    transport.receive_into(0, numbers.data(), many, label);
+    transport.send(2, &token, 1, label);
+    transport.receive_into(2, &token, 1, label);
+    transport.send(0, &token, 1, label);
+  } else if (rank == 2) {
+    transport.receive_into(1, &token, 1, label);
+    transport.send(0, &token, 1, label);
+    std::this_thread::sleep_for(20ms);
+    transport.receive_into(0, numbers.data(), many, label);
+    CHECK(std::count(numbers.begin(), numbers.end(), 0.0f) == many);
+    transport.send(1, &token, 1, label);
+  }
+  transport.finish();
+  barrier(transport, {"barrier", 0, 0});
+}
+
 TEST_CASE("where the machine has no room for memory to share, its ranks exchange messages", "[mpi]") {
   signal(SIGXFSZ, SIG_IGN);
   rlimit before;
@@ -208,6 +324,23 @@ TEST_CASE("where the machine has no room for memory to share, its ranks exchange
   std::fill_n(numbers.data(), 1000, 1.0f);
   all_reduce(transport, numbers.data(), 1000, {"numbers", 0, 1});
   CHECK(numbers.data()[999] == static_cast<float>(transport.size()));
+}
+
+TEST_CASE("where one of several machines has no room, all ranks exchange messages", "[mpi]") {
+  const int n = environment->size(), rank = environment->rank();
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit little{1 << 16, before.rlim_max};
+  const SaidMachine said(rank / 2);
+  if (rank == (n - 1) / 2 * 2) setrlimit(RLIMIT_FSIZE, &little);
+  Mpi::Transport transport = Mpi::connect();
+  setrlimit(RLIMIT_FSIZE, &before);
+  CHECK(transport.is<MpiTransport>());
+  CHECK((transport.machines() != nullptr) == (n > 2));
+  std::vector<float> numbers(5000, 1.0f);
+  all_reduce(transport, numbers.data(), 5000, {"numbers", 0, 1});
+  CHECK(numbers[4999] == static_cast<float>(n));
 }
 
 TEST_CASE("a key-value store adds up what ranks push, and says what a server does not answer", "[mpi]") {

@@ -58,4 +58,12 @@ TEST_CASE("all processes of a machine have the same number for it", "[mpi_meetin
   std::uint64_t least = 0, own = detail::number_of_machine();
   MPI_Allreduce(&own, &least, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
   CHECK(least == own);
+  setenv("TENET_MACHINE", "another", 1);
+  const std::uint64_t another = detail::number_of_machine();
+  setenv("TENET_MACHINE", "one more", 1);
+  CHECK(detail::number_of_machine() != another);
+  CHECK(another != own);
+  setenv("TENET_MACHINE", "", 1);
+  CHECK(detail::number_of_machine() == own);
+  unsetenv("TENET_MACHINE");
 }

@@ -1,4 +1,5 @@
 #include <tenet/comm/mpi.hpp>
+#include <tenet/parallel/hierarchical.hpp>
 #include <tenet/parallel/hogwild.hpp>
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/parallel/parameter_server.hpp>
@@ -8,6 +9,7 @@
 
 #include "../support/far_device.hpp"
 #include "../support/message.hpp"
+#include "../support/said_machine.hpp"
 #include "../support/training_ranks.hpp"
 
 // A part of the program of comm/mpi.cpp, which mpirun runs: what trains on ranks that it has started.
@@ -107,6 +109,20 @@ TEST_CASE("the same by a ring, of batches in pieces", "[mpi_training]") {
   check_training<One, Distributed<Mpi>, Ring, MicroBatches<2>>();
 }
 
+TEST_CASE("the same on several machines, of equal or different sizes", "[mpi_training]") {
+  const Rank rank;
+  for (const int of_machine : {2, 3}) {
+    CAPTURE(of_machine);
+    const SaidMachine said(rank.number / of_machine);
+    check_training<One, Distributed<Mpi>>();
+    check_training<One, Distributed<Mpi>, Hierarchical<AllReduce, Ring>>();
+    check_training<One, Distributed<MpiMessages>, Hierarchical<Ring, AllReduce>>();
+    check_training<One, Distributed<Mpi>, ShardedOptimizer>();
+    check_training<One, Distributed<Mpi>, ParameterServer<OnRank<0>>>();
+    check_training<One, Distributed<Mpi, DataParallel<2>>>();
+  }
+}
+
 TEST_CASE("the same on ranks with replicas", "[mpi_training]") {
   check_training<One, Distributed<Mpi, DataParallel<2>>>();
 }
@@ -122,7 +138,13 @@ TEST_CASE("Reproducible: the bits of one process, on any number of ranks", "[mpi
   using Input = Image<2, 6, 5>;
   Trainer<Net, CrossEntropy, Sgd, Input, One, Reproducible> one{sgd, 3};
   Trainer<Net, CrossEntropy, Sgd, Input, One, Distributed<Mpi>, Reproducible, BucketBytes<300>> part{sgd, 3};
-  CHECK(ranks::bits_after_steps(part, 24, rank.number, rank.of) == ranks::bits_after_steps(one, 24, 0, 1));
+  const std::vector<float> expected = ranks::bits_after_steps(one, 24, 0, 1);
+  CHECK(ranks::bits_after_steps(part, 24, rank.number, rank.of) == expected);
+  for (const int of_machine : {2, 3}) {
+    const SaidMachine said(rank.number / of_machine);
+    Trainer<Net, CrossEntropy, Sgd, Input, One, Distributed<Mpi>, Reproducible, BucketBytes<300>> again{sgd, 3};
+    CHECK(ranks::bits_after_steps(again, 24, rank.number, rank.of) == expected);
+  }
 }
 
 namespace {
@@ -177,4 +199,7 @@ TEST_CASE("Hogwild says that ranks have no memory in common", "[mpi_training]") 
           "expected ranks of one machine that share it, or ParameterServer<Sharded, Asynchronous> in place of Hogwild, "
           "found " +
               std::to_string(ranks) + " ranks that exchange messages");
+  if (ranks < 4) return;
+  const SaidMachine said(Rank().number / 2);  // two of them have memory in common, all have not
+  CHECK(message_of([] { check_progress<Distributed<Mpi>, Hogwild<4>>(0.4f); }) == message);
 }

@@ -4,15 +4,21 @@
 #include <boost/mpi/communicator.hpp>
 #include <boost/mpi/datatype.hpp>
 #include <boost/mpi/environment.hpp>
+#include <cstring>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <tenet/comm/collectives.hpp>
 #include <tenet/comm/either_transport.hpp>
+#include <tenet/comm/machine_transport.hpp>
+#include <tenet/comm/machines.hpp>
 #include <tenet/comm/message_tag.hpp>
 #include <tenet/comm/mpi_meeting.hpp>  // first, as it includes MPI without what its C++ bindings cost
 #include <tenet/comm/shared_memory.hpp>
+#include <tenet/comm/subgroup.hpp>
 #include <tenet/comm/time_limit.hpp>
 #include <tenet/comm/transport.hpp>
+#include <tenet/core/function.hpp>
 #include <tenet/core/wait_until.hpp>
 #include <thread>
 #include <vector>
@@ -73,29 +79,35 @@ class MpiTransport {
   /// A communicator of its own, so that nobody else's messages are mistaken for its own: all ranks construct one
   /// together, and several in the same order; so all are constructed by one thread. A time limit ends each wait, and
   /// that for ranks which do not come here. `within_machine`: that all ranks run on one machine, or that messages go
-  /// over a network all the same; else it finds out.
+  /// over a network all the same; else the ranks find out which of them share a machine.
   explicit MpiTransport(const boost::mpi::communicator& all = {}, Limit limit = std::chrono::minutes(5),
                         std::optional<bool> within_machine = {})
       : limit_(limit) {
     check_thread();
     detail::meet(all, limit, {"connection", -1, -1});
     communicator_ = boost::mpi::communicator(all, boost::mpi::comm_duplicate);
-    is_within_machine_ = within_machine ? *within_machine : has_all_here();
+    rank_ = communicator_.rank();
+    size_ = communicator_.size();
+    is_within_machine_ = !within_machine || *within_machine;
+    if (!within_machine) find_machines();
+    link_ = is_within_machine_ ? inside : between;
+    if (machines_ != nullptr) link_.machine = machines_->cost();
   }
 
-  int rank() const { return communicator_.rank(); }
-  int size() const { return communicator_.size(); }
-  /// Between machines that of 10 Gbit/s by TCP.
-  LinkCost link() const { return is_within_machine_ ? LinkCost{3e-6, 4e-10, 1e-9} : LinkCost{2.5e-5, 3.2e-9, 1e-9}; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  LinkCost link() const { return link_; }
 
   Limit limit() const { return limit_; }
 
   /// Whether all ranks run on one machine.
   bool is_within_machine() const { return is_within_machine_; }
+  /// Null: they do, or nothing is known.
+  const Machines* machines() const { return machines_.get(); }
 
   void send(int to, const float* data, long floats, MessageLabel label) {
-    const long segment = segment_of(floats);
-    const int tag = tags_.tag(label, floats);
+    const long segment = segment_of(to, floats);
+    const int tag = tag_of(label, floats);
     for (long first = 0; first == 0 || first < floats; first += segment) {
       MPI_Request request;
       check(MPI_Isend(data + first, length(floats - first, segment), type(), to, tag, communicator_, &request), label);
@@ -118,15 +130,9 @@ class MpiTransport {
   }
 
   bool arrived(int from) {
-    const MessageLabel label{"waiting for messages", -1, 0};
-    while (!sent_.empty()) {  // what has gone is forgotten: nobody may call `finish` for long
-      int done = 0;
-      check(MPI_Test(&sent_.front().request, &done, MPI_STATUS_IGNORE), label);
-      if (done == 0) break;
-      sent_.pop_front();
-    }
+    progress();  // nobody may call `finish` for long
     int found = 0;
-    check(MPI_Iprobe(from, MPI_ANY_TAG, communicator_, &found, MPI_STATUS_IGNORE), label);
+    check(MPI_Iprobe(from, MPI_ANY_TAG, communicator_, &found, MPI_STATUS_IGNORE), waiting);
     return found != 0;
   }
 
@@ -137,16 +143,31 @@ class MpiTransport {
     sent_.clear();
   }
 
+  /// Lets MPI go on with what has been sent, and forgets what has gone; see `MachineTransport`.
+  void progress() {
+    while (!sent_.empty()) {
+      int done = 0;
+      check(MPI_Test(&sent_.front().request, &done, MPI_STATUS_IGNORE), waiting);
+      if (done == 0) break;
+      sent_.pop_front();
+    }
+  }
+  /// Calls call() again and again while it waits.
+  void call_while_waiting(Function<void()> call) { call_while_waiting_ = std::move(call); }
+
  private:
+  static constexpr LinkCost inside{3e-6, 4e-10, 1e-9}, between{2.5e-5, 3.2e-9, 1e-9};  // by TCP with 10 Gbit/s
+  static constexpr MessageLabel waiting{"waiting for messages", -1, 0};
   static constexpr long under_way = 4;
 
   /// Floats of each segment of a message. What Open MPI sends without asking the receiver first are up to 4 KiB between
   /// processes of one machine, with what it says itself, and 64 KiB over TCP: a message that is little longer is
   /// quicker in pieces of that. One that is much longer is not, but for those whose sums stay in the cache.
-  long segment_of(long floats) const {
+  long segment_of(int peer, long floats) const {
     constexpr long machine = 1000, machine_piece = 960, machine_segment = 68 << 10;
     constexpr long network_piece = 15 << 10, network_segment = 256 << 10;
-    if (is_within_machine_) return floats > machine && floats <= 3 * machine_piece ? machine_piece : machine_segment;
+    const bool is_near = machines_ == nullptr ? is_within_machine_ : machines_->are_together(rank_, peer);
+    if (is_near) return floats > machine && floats <= 3 * machine_piece ? machine_piece : machine_segment;
     return floats <= network_segment / 4 ? network_piece : network_segment;
   }
 
@@ -169,9 +190,9 @@ class MpiTransport {
     }
     ~Incoming() { cancel(); }
 
-    void begin(const MpiTransport& transport, int from, long floats, const MessageLabel& label, float* to) {
+    void begin(MpiTransport& transport, int from, long floats, const MessageLabel& label, float* to) {
       cancel();  // what the use of a segment has left by an exception
-      message_ = {from, floats, transport.segment_of(floats), label, transport.tags_.tag(label, floats), to};
+      message_ = {from, floats, transport.segment_of(from, floats), label, transport.tag_of(label, floats), to};
       if (const auto room = static_cast<std::size_t>(std::min(floats, under_way * message_.segment));
           to == nullptr && room > memory_.size())
         memory_.resize(room);
@@ -238,6 +259,11 @@ class MpiTransport {
     std::vector<float> memory_;
   };
 
+  /// The last one is kept: two ranks that exchange numbers send and expect the same.
+  int tag_of(const MessageLabel& label, long floats) {
+    if (floats != tagged_.floats || !(label == tagged_.label)) tagged_ = {label, floats, tags_.tag(label, floats)};
+    return tagged_.tag;
+  }
   static MPI_Datatype type() { return boost::mpi::get_mpi_datatype<float>(); }
   static int length(long rest, long segment) { return static_cast<int>(rest < segment ? rest : segment); }
   double seconds() const { return std::chrono::duration<double>(limit_).count(); }
@@ -250,15 +276,20 @@ class MpiTransport {
            "all that use MPI to be made by one thread: trainers connect with their first step, or step_async",
            "two threads");
   }
-  /// Whether all ranks run on one machine, which they find out together.
-  bool has_all_here() {
-    const MessageLabel label{"name of the machine", -1, -1};
+  /// Each rank tells the others the number of its machine.
+  void find_machines() {
     const std::uint64_t own = detail::number_of_machine();
-    std::uint64_t first = own;
-    broadcast_value(*this, 0, first, label);
-    float same = own == first ? 1 : 0;
-    all_reduce(*this, &same, 1, label);
-    return same == static_cast<float>(size());
+    const auto n = static_cast<std::size_t>(size_);
+    constexpr std::size_t words = sizeof own / sizeof(float);
+    std::vector<float> message(words * n);
+    std::memcpy(message.data() + words * static_cast<std::size_t>(rank_), &own, sizeof own);
+    all_gather_by_ring(*this, message.data(), static_cast<long>(message.size()), {"number of the machine", -1, -1});
+    finish();
+    std::vector<std::uint64_t> numbers(n);
+    std::memcpy(numbers.data(), message.data(), sizeof own * n);
+    auto machines = std::make_unique<const Machines>(numbers, inside);
+    is_within_machine_ = machines->count() == 1;
+    if (!is_within_machine_) machines_ = std::move(machines);
   }
   bool wait(MPI_Request& request, const MessageLabel& label, MPI_Status* status) {
     const auto has_come = [&] {
@@ -266,24 +297,34 @@ class MpiTransport {
       const int result = MPI_Test(&request, &done, status);
       // Another message than the expected one may be too long for its place: its tag will tell.
       if (result != MPI_SUCCESS && (status == MPI_STATUS_IGNORE || !detail::is_truncated(result))) check(result, label);
+      if (done == 0 && call_while_waiting_) call_while_waiting_();
       return done != 0;
     };
     // Without a pause between two looks, unlike others: MPI's takes as long, and a message would come later by it.
-    for (int look = size() > 1 ? 400 : 0; look > 0; --look)
+    for (int look = size_ > 1 ? 400 : 0; look > 0; --look)
       if (has_come()) return true;
     return wait_until(has_come, limit_, 0);
   }
 
   boost::mpi::communicator communicator_;
   Limit limit_;
+  int rank_ = 0, size_ = 1;
   bool is_within_machine_ = false;
+  std::unique_ptr<const Machines> machines_;
+  LinkCost link_;
   MessageTags tags_{detail::most_mpi_tag()};
   std::deque<Sent> sent_;
   Incoming expected_;
   bool is_expected_ = false;  // it has begun
+  struct {
+    MessageLabel label{};
+    long floats = -1;
+    int tag = 0;
+  } tagged_{};
+  Function<void()> call_while_waiting_;
 };
 
-static_assert(Transport<MpiTransport>);
+static_assert(KnowsMachines<MpiTransport>);
 
 /// The world of `Distributed<MpiMessages>`: all processes that mpirun has started, which exchange messages by MPI
 /// wherever they run. `time_limit` says when a wait ends.
@@ -291,41 +332,48 @@ struct MpiMessages {
   static MpiTransport connect() { return MpiTransport({}, time_limit()); }
 };
 
-/// The world of `Distributed<Mpi>`: the same processes. Where all of them, up to 16, run on one machine, they exchange
-/// numbers through memory that they share, which is several times faster; else, or where the machine has no room for
-/// that, by MPI's messages.
+/// The world of `Distributed<Mpi>`: the same processes. Those of a machine, where they are up to 16, exchange numbers
+/// through memory that they share, which is several times faster; those of different machines, and all where a machine
+/// has no room for that, by MPI's messages.
 struct Mpi {
-  using Transport = EitherTransport<SharedMemoryTransport, MpiTransport>;
+  using OfMachines = MachineTransport<SharedMemoryTransport, MpiTransport>;
+  using Transport = EitherTransport<SharedMemoryTransport, OfMachines, MpiTransport>;
 
   static Transport connect() {
     MpiTransport messages = MpiMessages::connect();
-    if (auto shared = share_machine(messages)) return std::move(*shared);
-    return messages;
+    std::vector<int> machine_of_rank(static_cast<std::size_t>(messages.size()));
+    if (messages.machines() != nullptr)
+      for (int rank = 0; rank < messages.size(); ++rank)
+        machine_of_rank[static_cast<std::size_t>(rank)] = messages.machines()->machine_of(rank);
+    auto shared = share_machines(messages, Machines(machine_of_rank, {}));
+    if (!shared) return messages;
+    if (messages.is_within_machine()) return std::move(*shared);
+    return OfMachines(std::move(*shared), std::move(messages), machine_of_rank);
   }
 
  private:
   static constexpr int most_sharing = 16;  // their transport takes 130 KB for each pair
   static constexpr std::chrono::seconds joining{5};
 
-  /// Nothing on all ranks where one of them cannot share: the name that rank 0 gives to the memory may mean something
-  /// else in another container.
-  static std::optional<SharedMemoryTransport> share_machine(MpiTransport& messages) {
-    const int n = messages.size();
-    if (!messages.is_within_machine() || n == 1 || n > most_sharing) return std::nullopt;
+  /// Memory of this rank's machine. Nothing on all ranks where those of some machine cannot share: the name that its
+  /// first rank gives to the memory may mean something else in another container.
+  static std::optional<SharedMemoryTransport> share_machines(MpiTransport& messages, const Machines& machines) {
+    if (machines.most() == 1 || machines.most() > most_sharing) return std::nullopt;
     const MessageLabel label{"memory of the machine", -1, -1};
     struct {
       long process, time;
     } name{getpid(), std::chrono::system_clock::now().time_since_epoch().count()};
-    broadcast_value(messages, 0, name, label);
+    auto group = Subgroup<MpiTransport>::of_machine(messages, machines);
+    broadcast_value(group, 0, name, label);
     std::optional<SharedMemoryTransport> result;
     try {
-      result.emplace("/tenet-mpi-" + std::to_string(name.process) + "-" + std::to_string(name.time), messages.rank(), n,
-                     messages.limit(), joining);
+      result.emplace("/tenet-mpi-" + std::to_string(name.process) + "-" + std::to_string(name.time), group.rank(),
+                     group.size(), messages.limit(), joining, machines.ranks(machines.machine_of(messages.rank())));
     } catch (const Error&) {
     }
     float sharing = result ? 1 : 0;
     all_reduce(messages, &sharing, 1, label);
-    if (sharing < static_cast<float>(n)) result.reset();
+    if (sharing < static_cast<float>(messages.size())) result.reset();
     return result;
   }
 };

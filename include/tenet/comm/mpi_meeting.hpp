@@ -10,6 +10,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <tenet/comm/transport.hpp>
@@ -40,8 +41,12 @@ inline long most_mpi_tag() {
   return found != 0 ? *static_cast<int*>(most) : 32767;
 }
 
-/// The same for all processes of a machine: its name, and the number of the kernel's start, where there is one.
+/// The same for all processes of a machine: of its name, and the number of the kernel's start, where there is one; or,
+/// where it is set, of what the environment variable TENET_MACHINE says. (Containers of one machine may have names of
+/// their own, and a name in common on several.)
 inline std::uint64_t number_of_machine() {
+  if (const char* const said = std::getenv("TENET_MACHINE"); said != nullptr && *said != '\0')
+    return std::hash<std::string>()(said);
   char name[MPI_MAX_PROCESSOR_NAME + 1]{};
   int count = 0;
   MPI_Get_processor_name(name, &count);

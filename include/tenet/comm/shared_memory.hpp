@@ -5,6 +5,7 @@
 #include <tenet/comm/shared_arena.hpp>
 #include <tenet/comm/time_limit.hpp>
 #include <tenet/comm/transport.hpp>
+#include <tenet/core/function.hpp>
 #include <tenet/core/wait_until.hpp>
 #include <vector>
 
@@ -23,13 +24,16 @@ class SharedMemoryTransport {
   /// `name` is one that no other transport of the machine has, like "/tenet-run7-1". All ranks construct one together.
   SharedMemoryTransport(const std::string& name, int rank, int size, Limit limit = std::chrono::minutes(5))
       : SharedMemoryTransport(name, rank, size, limit, limit) {}
-  /// The same with another limit of the wait for all to construct theirs.
-  SharedMemoryTransport(const std::string& name, int rank, int size, Limit limit, Limit joining)
+  /// The same with another limit of the wait for all to construct theirs; and, where these are some ranks of many, the
+  /// number that each of them has there, by which errors call it.
+  SharedMemoryTransport(const std::string& name, int rank, int size, Limit limit, Limit joining,
+                        std::vector<int> numbers = {})
       : arena_(std::make_unique<SharedArena>(name, rank, size, bytes_for(size), joining)),
         limit_(limit),
         spins_(spins_between(size, arena_->processors())),
         ways_(static_cast<std::size_t>(size)),
-        shared_(static_cast<std::size_t>(size)) {
+        shared_(static_cast<std::size_t>(size)),
+        numbers_(std::move(numbers)) {
     for (int other = 0; other < size; ++other) {
       way(other).out = &ring(rank, other);
       way(other).in = &ring(other, rank);
@@ -99,6 +103,11 @@ class SharedMemoryTransport {
 
   /// What has been copied may be changed, so that only the rest is waited for.
   void finish() { finish("has sent a message, which waits for"); }
+
+  /// Goes on with what has found no room; see `MachineTransport`.
+  void progress() { go_on(); }
+  /// Calls call() again and again while it waits.
+  void call_while_waiting(Function<void()> call) { call_while_waiting_ = std::move(call); }
 
  private:
   /// `doing`: what it waits for whom, for a message.
@@ -198,7 +207,8 @@ class SharedMemoryTransport {
     const Slot& slot = there.in->slots[there.taken % slots];
     if (slot.total != floats || slot.number != label.number || slot.step != label.step) {
       say_failed(unknown);
-      detail::fail_message(rank(), from, label, floats, {slot.what, slot.number, slot.step}, slot.total);
+      detail::fail_message(number_of(rank()), number_of(from), label, floats, {slot.what, slot.number, slot.step},
+                           slot.total);
     }
     return slot;
   }
@@ -265,13 +275,16 @@ class SharedMemoryTransport {
     const int last = last_waited_for(peer), known = say_failed(arena_->is_gone(peer) ? 1 + peer : unknown),
               reason = known != 0 ? known : control().failed.load(std::memory_order_relaxed);
     const double seconds = std::chrono::duration<double>(limit_).count();
-    if (reason == unknown && known != 0) detail::fail_abandoned(rank(), label);
-    if (reason == unknown) detail::fail_waiting(rank(), doing, peer, label, seconds, last);
-    const std::string gone = std::to_string(reason - 1);
-    detail::fail_waiting(rank(), doing, peer, label, seconds, -1,
+    const int own = number_of(rank()), other = number_of(peer);
+    if (reason == unknown && known != 0) detail::fail_abandoned(own, label);
+    if (reason == unknown) detail::fail_waiting(own, doing, other, label, seconds, number_of(last));
+    const std::string gone = std::to_string(number_of(reason - 1));
+    detail::fail_waiting(own, doing, other, label, seconds, -1,
                          arena_->has_left(reason - 1) ? "that rank " + gone + " has left"
                                                       : "that the process of rank " + gone + " has ended");
   }
+
+  int number_of(int rank) const { return numbers_.empty() ? rank : numbers_[static_cast<std::size_t>(rank)]; }
 
   /// The rank for which `other` waits in the end: one that itself waits for nobody.
   int last_waited_for(int other) {
@@ -290,6 +303,7 @@ class SharedMemoryTransport {
     wait_until(
         [&] {
           go_on();
+          if (call_while_waiting_) call_while_waiting_();
           return ready() || is_hopeless(peer);
         },
         limit_, spins_beside(spins_));
@@ -303,6 +317,8 @@ class SharedMemoryTransport {
   std::vector<Way> ways_;
   int ways_waiting_ = 0;
   std::vector<SharedNumbers> shared_;  // of all ranks
+  std::vector<int> numbers_;           // of all ranks, for errors; none: their own
+  Function<void()> call_while_waiting_;
 };
 
 static_assert(SharesMemory<SharedMemoryTransport>);
