@@ -111,6 +111,15 @@ TEST_CASE("after many collectives each rank's clock is that of a simulated netwo
       }
 }
 
+TEST_CASE("the longest part is the longest of all", "[rank_times]") {
+  for (int parts = 1; parts <= 40; ++parts)
+    for (long floats = 0; floats < 1500; floats += floats < 100 ? 1 : 7) {
+      long longest = 0;
+      for (int part = 0; part < parts; ++part) longest = std::max(longest, part_of(floats, part, parts).count);
+      if (detail::longest_part(floats, parts) != longest) FAIL_CHECK(floats << " numbers, " << parts << " parts");
+    }
+}
+
 TEST_CASE("a ring ends when its longest parts do, to the bit", "[rank_times]") {
   Random random(7);
   for (const int ranks : {2, 5, 16, 100, 255})

@@ -1,6 +1,7 @@
 #include "tenet/comm/simulated_link.hpp"
 
 #include <catch2/catch.hpp>
+#include <tenet/core/random.hpp>
 
 using namespace tenet;
 
@@ -23,4 +24,28 @@ TEST_CASE("a port takes one message after the other, each in the first gap that 
   CHECK(port.occupy(3, 1) == 33);
   CHECK(port.occupy(50, 0) == 50);  // nothing takes no room
   CHECK(port.occupy(50, 1) == 50);
+}
+
+TEST_CASE("a port finds the same gaps whatever it has forgotten of the past", "[simulated_link]") {
+  struct Message {
+    double begin, end;
+  };
+  Random random(5);
+  for (int round = 0; round < 50; ++round) {
+    detail::SimulatedPort port;
+    std::vector<Message> all;  // in their order
+    double past = 0;
+    for (int i = 0; i < 200; ++i) {
+      const double earliest = past + random.below(20), seconds = random.below(4);
+      double begin = earliest;
+      for (const Message& other : all)
+        if (other.end > earliest && other.begin < begin + seconds) begin = std::max(begin, other.end);
+      CAPTURE(round, i, earliest, seconds);
+      REQUIRE(port.occupy(earliest, seconds, past) == begin);
+      if (seconds > 0) all.push_back({begin, begin + seconds});
+      std::sort(all.begin(), all.end(), [](const Message& a, const Message& b) { return a.begin < b.begin; });
+      if (random.below(3) == 0) past += random.below(5);
+      if (random.below(20) == 0) port.forget(past);
+    }
+  }
 }

@@ -9,64 +9,94 @@
 /// the bit; but there are no threads, so that there may be thousands of ranks.
 namespace tenet {
 
-/// The clocks and ports of ranks, from time 0 on. Times are seconds.
+/// The clocks and ports of ranks, from time 0 on. Times are seconds. There may be many ranks: what belongs to them lies
+/// in arrays, one for each kind.
 class RankTimes {
  public:
-  RankTimes(int ranks, const SimulatedLink& link) : link_(link), ranks_(static_cast<std::size_t>(ranks)) {}
-
-  int size() const { return static_cast<int>(ranks_.size()); }
-  const SimulatedLink& link() const { return link_; }
-  double clock(int rank) const { return at(rank).clock; }
-  /// The latest clock.
-  double last() const {
-    double result = 0;
-    for (const Rank& rank : ranks_) result = std::max(result, rank.clock);
-    return result;
+  RankTimes(int ranks, const SimulatedLink& link)
+      : link_(link), clocks_(static_cast<std::size_t>(ranks)), taken_(clocks_.size()) {
+    if (link.is_wire) {
+      wires_.resize(clocks_.size());
+    } else {
+      sends_until_.resize(clocks_.size());
+      receives_.resize(clocks_.size());
+    }
   }
 
+  int size() const { return static_cast<int>(clocks_.size()); }
+  const SimulatedLink& link() const { return link_; }
+  double clock(int rank) const { return clocks_[index(rank)]; }
+  /// Those of all ranks.
+  const std::vector<double>& clocks() const { return clocks_; }
+  /// The latest clock.
+  double last() const { return clocks_.empty() ? 0 : *std::max_element(clocks_.begin(), clocks_.end()); }
+
   /// A rank does nothing until some time.
-  void wait(int rank, double until) { at(rank).clock = std::max(at(rank).clock, until); }
-  void compute(int rank, double seconds) { at(rank).clock += seconds; }
+  void wait(int rank, double until) { clocks_[index(rank)] = std::max(clocks_[index(rank)], until); }
+  void compute(int rank, double seconds) { clocks_[index(rank)] += seconds; }
 
   /// Sends a message that keeps ports busy for so many seconds; returns when its beginning comes.
   double send(int from, int to, double busy) {
-    Rank& rank = at(from);
-    return rank.ports.send(to, link_.is_wire, rank.clock, busy) + link_.latency;
+    if (link_.is_wire) return wires_[index(from)].send(to, true, clock(from), busy) + link_.latency;
+    double& until = sends_until_[index(from)];
+    const double leaves = std::max(clock(from), until);
+    until = leaves + busy;
+    return leaves + link_.latency;
   }
   /// Receives a message, and waits until it is there.
   void receive(int from, int to, double comes, double busy) {
-    const double there = at(to).ports.receive(from, link_.is_wire, comes, busy);
+    const double there = link_.is_wire ? wires_[index(to)].receive(from, true, comes, busy)
+                                       : receives_[index(to)].occupy(comes, busy, past_) + busy;
     wait(to, there);
-    at(from).taken = std::max(at(from).taken, there);
+    taken_[index(from)] = std::max(taken_[index(from)], there);
+  }
+  /// Two ranks send each other a message, and receive it.
+  void exchange(int one, int other, double busy_of_one, double busy_of_other) {
+    const double from_one = send(one, other, busy_of_one), from_other = send(other, one, busy_of_other);
+    receive(one, other, from_one, busy_of_one);
+    receive(other, one, from_other, busy_of_other);
   }
   /// Waits until all that a rank has sent has been received.
-  void finish(int rank) { wait(rank, at(rank).taken); }
+  void finish(int rank) { wait(rank, taken_[index(rank)]); }
   void finish() {
     for (int rank = 0; rank < size(); ++rank) finish(rank);
   }
 
-  /// Forgets what ports did before the earliest clock: nothing comes then any more.
+  /// Forgets what ports did before the earliest clock: nothing comes then any more. To be called when nothing is under
+  /// way that has not been received.
   void forget_past() {
-    double earliest = ranks_.empty() ? 0 : ranks_[0].clock;
-    for (const Rank& rank : ranks_) earliest = std::min(earliest, rank.clock);
-    for (Rank& rank : ranks_) rank.ports.forget(earliest);
+    past_ = clocks_.empty() ? 0 : *std::min_element(clocks_.begin(), clocks_.end());
+    for (detail::SimulatedPorts& ports : wires_) ports.forget(past_);
   }
   /// The same for one of them, to which nothing comes before some time.
-  void forget_past(int rank, double time) { at(rank).ports.forget(time); }
+  void forget_past(int rank, double time) {
+    if (link_.is_wire)
+      wires_[index(rank)].forget(time);
+    else
+      receives_[index(rank)].forget(time);
+  }
 
  private:
-  struct Rank {
-    double clock = 0, taken = 0;  // the last: when what it has sent was received
-    detail::SimulatedPorts ports{};
-  };
-  Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
-  const Rank& at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
   SimulatedLink link_;
-  std::vector<Rank> ranks_;
+  std::vector<double> clocks_, taken_;  // the last: when what they have sent was received
+  double past_ = 0;                     // no message comes before it
+  std::vector<double> sends_until_;     // each rank's port
+  std::vector<detail::SimulatedPort> receives_;
+  std::vector<detail::SimulatedPorts> wires_;
 };
 
 namespace detail {
+
+/// The most numbers that a part has of `part_of`: as many lines as there are for all, one more where some are left
+/// over, of which the last part has one, but perhaps not all of it.
+inline long longest_part(long floats, int parts) {
+  if (parts == 1) return floats;
+  const long unit = has_lines_for(parts, floats) ? 16 : 1, units = (floats + unit - 1) / unit;
+  const long others = units / parts + (units % parts > 1 ? 1 : 0);
+  return std::max(others * unit, part_of(floats, parts - 1, parts).count);
+}
 
 /// When so many rounds of a ring of so many ranks end that all begin at `begin`.
 ///
@@ -76,8 +106,7 @@ namespace detail {
 /// longest; but then all do the same, each comes a latency and its length after the one before, and the longest part
 /// itself is never earlier than that.
 inline double ring_ends(double begin, int rounds, int ranks, long floats, const SimulatedLink& link) {
-  double longest = 0;
-  for (int part = 0; part < ranks; ++part) longest = std::max(longest, link.busy(part_of(floats, part, ranks).count));
+  const double longest = link.busy(longest_part(floats, ranks));
   for (int round = 0; round < rounds; ++round) begin = begin + link.latency + longest;
   return begin;
 }
@@ -178,28 +207,32 @@ inline void time_halving(RankTimes& times, long floats) {
   const int ranks = times.size();
   if (ranks < 1 || !std::has_single_bit(static_cast<unsigned>(ranks)))
     fail("time_halving", "ranks", "a power of two", long{ranks});
-  times.forget_past();
-  const auto n = static_cast<std::size_t>(ranks);
   const int rounds = std::countr_zero(static_cast<unsigned>(ranks));
-  // What a rank keeps, and so receives, in each round; it gives what the other one keeps.
-  std::vector<std::vector<double>> kept(static_cast<std::size_t>(rounds), std::vector<double>(n));
-  std::vector<long> own(n, floats);
-  for (int round = 0; round < rounds; ++round)
-    for (std::size_t rank = 0; rank < n; ++rank) {
-      const long lower = own[rank] >= 32 ? own[rank] / 32 * 16 : own[rank] / 2;
-      own[rank] = (rank >> round & 1) == 0 ? lower : own[rank] - lower;
-      kept[static_cast<std::size_t>(round)][rank] = times.link().busy(own[rank]);
+  // How long it takes to send what a rank keeps in each round. That depends on the rank's last bits: with those of the
+  // round it keeps the upper part, else the lower one.
+  std::vector<std::vector<double>> kept(static_cast<std::size_t>(rounds));
+  std::vector<long> own{floats};
+  for (std::vector<double>& seconds : kept) {
+    const std::size_t known = own.size();
+    own.resize(2 * known);
+    for (std::size_t low = 0; low < known; ++low) {
+      const long lower = own[low] >= 32 ? own[low] / 32 * 16 : own[low] / 2;
+      own[low + known] = own[low] - lower;
+      own[low] = lower;
     }
-  std::vector<double> comes(n);
+    for (const long count : own) seconds.push_back(times.link().busy(count));
+  }
+  // Pairs differ in the round's bit, which is the last one that tells how much they keep.
   const auto exchange = [&](int round, bool gives) {
     const std::vector<double>& seconds = kept[static_cast<std::size_t>(round)];
-    const auto sent = [&](int rank) { return seconds[static_cast<std::size_t>(gives ? rank ^ 1 << round : rank)]; };
-    for (int rank = 0; rank < ranks; ++rank)
-      comes[static_cast<std::size_t>(rank)] = times.send(rank, rank ^ 1 << round, sent(rank));
-    for (int rank = 0; rank < ranks; ++rank) {
-      const int peer = rank ^ 1 << round;
-      times.receive(peer, rank, comes[static_cast<std::size_t>(peer)], sent(peer));
-    }
+    const int bit = 1 << round;
+    times.forget_past();
+    for (int base = 0; base < ranks; base += 2 * bit)
+      for (int low = 0; low < bit; ++low) {
+        const double lower = seconds[static_cast<std::size_t>(low)],
+                     upper = seconds[static_cast<std::size_t>(low + bit)];
+        times.exchange(base + low, base + low + bit, gives ? upper : lower, gives ? lower : upper);
+      }
   };
   for (int round = 0; round < rounds; ++round) exchange(round, true);
   for (int round = rounds; round-- > 0;) exchange(round, false);
@@ -212,14 +245,16 @@ inline void time_doubling(RankTimes& times, long floats) {
   times.forget_past();
   const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
   const double busy = times.link().busy(floats);
-  std::vector<double> comes(static_cast<std::size_t>(ranks));
   for (int rank = power; rank < ranks; ++rank)
     times.receive(rank, rank - power, times.send(rank, rank - power, busy), busy);
   for (int bit = 1; bit < power; bit *= 2) {
-    for (int rank = 0; rank < power; ++rank) comes[static_cast<std::size_t>(rank)] = times.send(rank, rank ^ bit, busy);
-    for (int rank = 0; rank < power; ++rank)
-      times.receive(rank ^ bit, rank, comes[static_cast<std::size_t>(rank ^ bit)], busy);
-    for (int rank = 0; rank < power; ++rank) times.finish(rank);
+    times.forget_past();
+    for (int base = 0; base < power; base += 2 * bit)
+      for (int rank = base; rank < base + bit; ++rank) {
+        times.exchange(rank, rank + bit, busy, busy);
+        times.finish(rank);
+        times.finish(rank + bit);
+      }
   }
   for (int rank = power; rank < ranks; ++rank) {
     times.receive(rank - power, rank, times.send(rank - power, rank, busy), busy);

@@ -44,35 +44,60 @@ struct SimulatedNetworkOptions {
 namespace detail {
 
 /// When a port is busy. What comes takes the first gap that is long enough: messages are entered in the order in which
-/// a rank asks for them, which need not be that of their times.
+/// a rank asks for them, which need not be that of their times. Most come behind all others, so that the last interval
+/// is at hand.
 class SimulatedPort {
  public:
-  /// Keeps the port busy for `seconds`, from `earliest` at the earliest; returns from when on.
-  double occupy(double earliest, double seconds) {
-    auto next = std::upper_bound(busy_.begin(), busy_.end(), earliest,
-                                 [](double time, const Interval& interval) { return time < interval.end; });
-    double begin = earliest;
-    for (; next != busy_.end() && next->begin < begin + seconds; ++next) begin = std::max(begin, next->end);
-    if (seconds > 0) enter({begin, begin + seconds}, next);
-    return begin;
+  /// Keeps the port busy for `seconds`, from `earliest` at the earliest; returns from when on. Nothing comes before
+  /// `past` any more.
+  double occupy(double earliest, double seconds, double past = 0) {
+    if (earliest < last_.end) return occupy_gap(earliest, seconds, past);
+    if (seconds > 0) append({earliest, earliest + seconds}, past);
+    return earliest;
   }
   /// Nothing comes before `time` any more.
   void forget(double time) {
-    std::erase_if(busy_, [time](const Interval& interval) { return interval.end <= time; });
+    if (!earlier_.empty()) std::erase_if(earlier_, [time](const Interval& interval) { return interval.end <= time; });
+    if (last_.end <= time) last_ = {};
   }
 
  private:
   struct Interval {
-    double begin, end;
+    double begin = -std::numeric_limits<double>::infinity(), end = begin;
   };
-  void enter(Interval interval, std::vector<Interval>::iterator next) {
-    if (next != busy_.begin() && std::prev(next)->end == interval.begin)
-      std::prev(next)->end = interval.end;
-    else
-      busy_.insert(next, interval);
+  void append(Interval interval, double past) {
+    if (last_.end == interval.begin) {
+      last_.end = interval.end;
+      return;
+    }
+    if (last_.end > past) keep(earlier_.size(), last_, past);
+    last_ = interval;
+  }
+  /// For what comes before the end of the last interval.
+  double occupy_gap(double earliest, double seconds, double past) {
+    std::size_t next = earlier_.size();
+    while (next > 0 && earlier_[next - 1].end > earliest) --next;
+    double begin = earliest;
+    for (; next < earlier_.size() && earlier_[next].begin < begin + seconds; ++next)
+      begin = std::max(begin, earlier_[next].end);
+    if (next == earlier_.size() && last_.begin < begin + seconds) {
+      begin = std::max(begin, last_.end);
+      last_.end = begin + seconds;
+    } else if (seconds > 0) {
+      if (next > 0 && earlier_[next - 1].end == begin)
+        earlier_[next - 1].end = begin + seconds;
+      else
+        keep(next, {begin, begin + seconds}, past);
+    }
+    return begin;
+  }
+  void keep(std::size_t place, Interval interval, double past) {
+    earlier_.insert(earlier_.begin() + static_cast<std::ptrdiff_t>(place), interval);
+    if (earlier_.size() % 8 == 0) std::erase_if(earlier_, [past](const Interval& one) { return one.end <= past; });
   }
 
-  std::vector<Interval> busy_;  // in their order
+  Interval last_;
+  std::vector<Interval> earlier_;  // in their order
 };
 
 /// Those of a rank: one that sends and one that receives, and for each wire two of its own.

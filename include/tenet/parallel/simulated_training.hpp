@@ -129,7 +129,11 @@ class CollectiveSteps {
         free_(begins_.size()),
         late_(begins_.size()),
         told_(begins_.size()),
-        spilt_(begins_.size()) {}
+        spilt_(begins_.size()),
+        slowest_(begins_.size()),
+        slowest_before_(begins_.size()),
+        mean_(begins_.size()),
+        first_(begins_.size()) {}
 
   SimulatedSteps run(int steps) {
     SimulatedSteps result(training_.ranks, steps);
@@ -168,6 +172,7 @@ class CollectiveSteps {
 
   void take(long step) {
     if (step == 0 && training_.shares_first) time_broadcast(times_, training_.parameter_floats);
+    look_at_devices(step);
     const bool has_arrivals = leaves_buckets() && step > 0;  // some may be still to come
     if (training_.counts_before) {
       for (int rank = 0; rank < training_.ranks; ++rank) times_.wait(rank, free_[static_cast<std::size_t>(rank)]);
@@ -187,10 +192,8 @@ class CollectiveSteps {
     late_ = spilt_;
     std::fill(spilt_.begin(), spilt_.end(), 0.0);
     const auto all_have = [&](int rank, double seconds) {
-      double latest = 0;
-      for (int i = 0; i < training_.replicas; ++i)
-        latest = std::max(latest, (training_.before + seconds) * training_.factor(rank * training_.replicas + i, step));
-      return begins_[static_cast<std::size_t>(rank)] + late_[static_cast<std::size_t>(rank)] + latest;
+      const auto r = static_cast<std::size_t>(rank);
+      return begins_[r] + late_[r] + (training_.before + seconds) * slowest_[r];
     };
     const auto waits_until = [&](int rank, double time, double needs) {
       late_[static_cast<std::size_t>(rank)] += std::max(0.0, time - needs);
@@ -198,10 +201,11 @@ class CollectiveSteps {
     if (has_arrivals && training_.updates_late) {
       for (int rank = 0; rank < training_.ranks; ++rank) {
         const auto needs = [&](const Arrival& arrival) { return all_have(rank, arrival.needed); };
+        const auto r = static_cast<std::size_t>(rank);
         update_when_needed(rank, needs, [&](const Arrival& arrival, double now) {
-          waits_until(rank, arrival.at[static_cast<std::size_t>(rank)], now);
-          late_[static_cast<std::size_t>(rank)] += seconds_of_update(arrival, rank, step - 1);
-          if (training_.replicas > 1) late_[static_cast<std::size_t>(rank)] += 2 * training_.meeting;
+          waits_until(rank, arrival.at[r], now);
+          late_[r] += seconds_of_update(arrival, slowest_before_[r]);
+          if (training_.replicas > 1) late_[r] += 2 * training_.meeting;
         });
       }
     } else if (has_arrivals) {
@@ -220,14 +224,14 @@ class CollectiveSteps {
       for (int rank = 0; rank < training_.ranks; ++rank) {
         const double ready = all_have(rank, bucket.ready);
         if (times_.clock(rank) < ready) times_.wait(rank, ready + waking);
-        times_.compute(rank, bucket.prepare * training_.factor(rank * training_.replicas, step));
+        times_.compute(rank, bucket.prepare * first_[static_cast<std::size_t>(rank)]);
         communicating_ += bucket.prepare;
         sent_[static_cast<std::size_t>(rank)] = times_.clock(rank);
       }
       exchange(bucket);
       if (keeps_arrivals && bucket.kind == Kind::gradients)
-        arrived_.push_back({bucket.floats, bucket.needed, clocks()});
-      if (bucket.kind == Kind::sum || bucket.kind == Kind::broadcast) told_ = clocks();
+        arrived_.push_back({bucket.floats, bucket.needed, times_.clocks()});
+      if (bucket.kind == Kind::sum || bucket.kind == Kind::broadcast) told_ = times_.clocks();
       for (int rank = 0; rank < training_.ranks; ++rank) {
         const std::size_t r = static_cast<std::size_t>(rank);
         if (bucket.kind == Kind::awaited_sum)
@@ -241,20 +245,21 @@ class CollectiveSteps {
         const auto r = static_cast<std::size_t>(rank);
         const double device = all_have(rank, training_.pass + training_.behind);
         free_[r] = std::max(device + (training_.replicas > 1 ? training_.meeting : 0.0), told_[r]);
-        computing_ += (training_.before + training_.pass + training_.behind) * mean_factor(rank, step);
-        for (const Arrival& arrival : arrived_) computing_ += seconds_of_update(arrival, rank, step);
+        computing_ += (training_.before + training_.pass + training_.behind) * mean_[r];
+        for (const Arrival& arrival : arrived_) computing_ += seconds_of_update(arrival, slowest_[r]);
       }
       return;
     }
     for (int rank = 0; rank < training_.ranks; ++rank) {
       double device = all_have(rank, training_.pass);
-      if (updates_arrivals) device = update_arrivals(rank, step, device);
+      if (updates_arrivals) device = update_arrivals(rank, device);
       times_.wait(rank, device);
     }
     meet();
     for (int rank = 0; rank < training_.ranks; ++rank) {
-      times_.compute(rank, training_.behind * training_.slowest(rank, step));
-      computing_ += (training_.before + training_.pass + training_.behind) * mean_factor(rank, step);
+      const auto r = static_cast<std::size_t>(rank);
+      times_.compute(rank, training_.behind * slowest_[r]);
+      computing_ += (training_.before + training_.pass + training_.behind) * mean_[r];
     }
     meet();
     if (training_.result_floats > 0) reduce(training_.result_floats);
@@ -263,12 +268,27 @@ class CollectiveSteps {
       reduce(training_.parameter_floats);
     }
     if (training_.buffer_floats > 0) timed([&] { time_broadcast(times_, training_.buffer_floats); });
-    if (training_.scatters) update_and_gather(step);
+    if (training_.scatters) update_and_gather();
+  }
+
+  /// How slow the devices of each rank are in a step: they are asked once.
+  void look_at_devices(long step) {
+    std::swap(slowest_, slowest_before_);
+    for (int rank = 0; rank < training_.ranks; ++rank) {
+      const auto r = static_cast<std::size_t>(rank);
+      first_[r] = slowest_[r] = mean_[r] = training_.factor(rank * training_.replicas, step);
+      for (int i = 1; i < training_.replicas; ++i) {
+        const double factor = training_.factor(rank * training_.replicas + i, step);
+        slowest_[r] = std::max(slowest_[r], factor);
+        mean_[r] += factor;
+      }
+      mean_[r] /= training_.replicas;
+    }
   }
 
   /// Buckets that are needed first first: while one is gathered the next one is updated. The next step begins when all
   /// are updated.
-  void update_and_gather(long step) {
+  void update_and_gather() {
     arrived_.clear();
     for (const SimulatedBucket& bucket : training_.buckets)
       if (bucket.kind == Kind::gradients)
@@ -278,7 +298,7 @@ class CollectiveSteps {
     for (Arrival& arrival : arrived_) {
       for (int rank = 0; rank < training_.ranks; ++rank) {
         const auto own = static_cast<double>(part_of(arrival.floats, rank, training_.ranks).count);
-        const double seconds = own * training_.update_of_float * training_.slowest(rank, step);
+        const double seconds = own * training_.update_of_float * slowest_[static_cast<std::size_t>(rank)];
         computing_ += seconds;
         times_.wait(rank, free_[static_cast<std::size_t>(rank)] += seconds);
       }
@@ -310,24 +330,17 @@ class CollectiveSteps {
   }
 
   /// The rank's device updates bucket by bucket from `device` on, each when it has come. Returns when it has done so.
-  double update_arrivals(int rank, long step, double device) {
+  double update_arrivals(int rank, double device) {
     for (const Arrival& arrival : arrived_) {
-      const double seconds = seconds_of_update(arrival, rank, step);
+      const double seconds = seconds_of_update(arrival, slowest_[static_cast<std::size_t>(rank)]);
       computing_ += seconds;
       device = std::max(device, arrival.at[static_cast<std::size_t>(rank)]) + seconds;
     }
     return device;
   }
-  double seconds_of_update(const Arrival& arrival, int rank, long step) const {
-    return static_cast<double>(arrival.floats) * training_.update_of_float * training_.slowest(rank, step);
+  double seconds_of_update(const Arrival& arrival, double slowest) const {
+    return static_cast<double>(arrival.floats) * training_.update_of_float * slowest;
   }
-  /// The mean of a rank's devices.
-  double mean_factor(int rank, long step) const {
-    double sum = 0;
-    for (int i = 0; i < training_.replicas; ++i) sum += training_.factor(rank * training_.replicas + i, step);
-    return sum / training_.replicas;
-  }
-
   /// The messages of a bucket take their share of the core from the thread that computes until `end`; what is left of
   /// them then does so in the next pass, where that begins before they have come. Else it does not matter.
   void take_core(int rank, double end) {
@@ -373,12 +386,6 @@ class CollectiveSteps {
     for (int rank = 0; rank < training_.ranks; ++rank) communicating_ += times_.clock(rank);
   }
 
-  std::vector<double> clocks() const {
-    std::vector<double> result(begins_.size());
-    for (int rank = 0; rank < training_.ranks; ++rank) result[static_cast<std::size_t>(rank)] = times_.clock(rank);
-    return result;
-  }
-
   /// Replicas wait for each other, and so do ranks that share the parameters.
   void meet() {
     if (training_.replicas == 1 && !training_.meet) return;
@@ -395,6 +402,9 @@ class CollectiveSteps {
   // Of each rank: when it begins a step, when it has begun to send a bucket, when it has ended the step before, by how
   // much its pass is late, when results and statistics have come, and by how much messages of a step delay the next.
   std::vector<double> begins_, sent_, free_, late_, told_, spilt_;
+  // Of each rank's devices in this step: how slow the slowest one is, in this step and the one before, their mean, and
+  // the first one.
+  std::vector<double> slowest_, slowest_before_, mean_, first_;
   double computing_ = 0, communicating_ = 0;
 };
 
