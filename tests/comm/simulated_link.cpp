@@ -36,7 +36,7 @@ TEST_CASE("a port finds the same gaps whatever it has forgotten of the past", "[
     std::vector<Message> all;  // in their order
     double past = 0;
     for (int i = 0; i < 200; ++i) {
-      const double earliest = past + random.below(20), seconds = 1 + random.below(4);
+      const double earliest = past + 0.25 * random.below(80), seconds = 0.125 * (1 + random.below(6));
       double begin = earliest;
       for (const Message& other : all)
         if (other.end > earliest && other.begin < begin + seconds) begin = std::max(begin, other.end);
