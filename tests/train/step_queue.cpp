@@ -31,8 +31,9 @@ struct Sum {
 
 struct RunSum {
   Sum* sum;
-  StepResult operator()(float now, const void* inputs, const void* targets, int batch) const {
-    return (*sum)(now, inputs, targets, batch);
+  StepResult operator()(float now, const QueuedBatch& batch) const {
+    batch.after();
+    return (*sum)(now, batch.inputs.data, batch.targets.data, batch.size);
   }
 };
 

@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <memory>
-#include <tenet/comm/time_limit.hpp>
+#include <tenet/core/time_limit.hpp>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/wait_until.hpp>
 

@@ -16,9 +16,9 @@
 #include <tenet/comm/mpi_meeting.hpp>  // first, as it includes MPI without what its C++ bindings cost
 #include <tenet/comm/shared_memory.hpp>
 #include <tenet/comm/subgroup.hpp>
-#include <tenet/comm/time_limit.hpp>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/function.hpp>
+#include <tenet/core/time_limit.hpp>
 #include <tenet/core/wait_until.hpp>
 #include <thread>
 #include <vector>

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <memory>
 #include <tenet/comm/shared_arena.hpp>
-#include <tenet/comm/time_limit.hpp>
+#include <tenet/core/time_limit.hpp>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/function.hpp>
 #include <tenet/core/wait_until.hpp>

@@ -52,9 +52,13 @@ template <class Data, class Executor>
 concept StaysOn =
     HasOwnMemory<Executor> && requires(const Data& data, Executor& executor) { data.on(executor).words(1); };
 
+/// The device of numbers of which the program does not say where they lie.
+struct UnnamedDevice {};
+
 /// Numbers that lie in the memory of a device, one after the other, for a trainer or model there to read; or where one
-/// has left them. Of a container there, such as a thrust::device_vector, it knows how many they are.
-template <class T>
+/// has left them. Of a container there, such as a thrust::device_vector, it knows how many they are. `Device` is the
+/// logical device, if it is named: what works on another one does not take them.
+template <class T, class Device = UnnamedDevice>
 struct OnDevice {
   const T* data = nullptr;
   long size = -1;  ///< negative: not known
@@ -66,9 +70,26 @@ struct OnDevice {
     }
   explicit OnDevice(const Container& container)
       : data(container.data().get()), size(static_cast<long>(container.size())) {}
+  /// The same without the device's name.
+  template <class Named>
+    requires(std::is_same_v<Device, UnnamedDevice> && !std::is_same_v<Named, UnnamedDevice>)
+  OnDevice(const OnDevice<T, Named>& named) : data(named.data), size(named.size) {}
 };
 template <class Container>
 OnDevice(const Container&) -> OnDevice<typename Container::value_type>;
+
+/// What owns numbers in the memory of a logical device: `DeviceArray`.
+template <class Array>
+concept OwnsOnDevice = requires(const Array& array) {
+  typename Array::Device;
+  array.on_device();
+  array.memory();
+};
+
+/// Whether `Found` is the logical device Device, or one of the `count` that begin with it.
+template <class Found, class Device, int count = 1>
+inline constexpr bool is_device_of = std::is_same_v<typename Found::Kernels, typename Device::Kernels> &&
+                                     Found::index >= Device::index && Found::index < Device::index + count;
 
 /// Floats in the memory of a device. `Buffer` with its executor named: that of the host, or of the device.
 template <class Executor>

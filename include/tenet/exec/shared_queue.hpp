@@ -54,8 +54,9 @@ class SharedQueueOf {
       return;
     }
   }
-  /// Waits until a task has run, by its number; and those before it.
+  /// Waits until a task has run, by its number; and those before it. Without a number: all so far.
   void wait_for(unsigned task) const { queue_.wait_for(task); }
+  void wait() const { queue_.wait_for(queue_.submitted()); }
 
   /// Within a task: the queue's thread goes on on these processors; none: on those of before any such call.
   void go_on_at(const ProcessorSet& processors) {

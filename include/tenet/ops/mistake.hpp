@@ -154,6 +154,24 @@ struct DevicesDiffer : Instead {
                 "tensors of two devices meet in one operation: copy one of them to the other's device first, a + "
                 "net.tensor(b), where net is the Imperative that made a");
 };
+template <class Instead, class Device, class... Found>
+struct NumbersOfAnotherDevice : Instead {
+  static_assert(
+      never<Device>,
+      "inputs or targets lie in the memory of another logical device: copy them to an array of the device that "
+      "works with them first, copy_async(found, array), with DeviceArray<T, Device> array(size)");
+};
+template <class Instead, class Device>
+struct NumbersOfNoDevice : Instead {
+  static_assert(never<Device>, "OnDevice: this trainer's device works in the host's memory: give it a pointer");
+};
+/// The element types of inputs and targets, and those that are needed.
+template <class Instead, class Found, class Expected>
+struct ElementsDiffer : Instead {
+  static_assert(never<Found>,
+                "the element types of inputs or targets do not fit: inputs are float, or std::int32_t for Tokens; "
+                "targets are std::int32_t labels for CrossEntropy, float for MeanSquaredError: convert them");
+};
 template <class Module, class Instead = Nothing>
 struct ForwardMissing : Instead {
   using Instead::Instead;

@@ -19,7 +19,7 @@ template <class Net, class Optimizer>
 struct BrokenTrainer {
   explicit BrokenTrainer(Optimizer = {}, std::uint64_t = 0) {}
   static StepResult step(const auto&, const auto&, int) { return {}; }
-  static PendingStep step_async(const auto&, const auto&, int) { return {}; }
+  static PendingStep step_async(const auto&, const auto&, int, const Awaited& = {}) { return {}; }
   static void synchronize() {}
   static void queue_limits(QueueLimits) {}
   static FitReport fit(const auto&, const FitOptions& = {}) { return {}; }

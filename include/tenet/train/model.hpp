@@ -13,9 +13,8 @@ namespace tenet {
 /// What `Model`, an alias, names.
 template <class Net, class... Tags>
 class ModelOf {
-  using Chosen = Policies<Tags...>;
-
  public:
+  using Chosen = Policies<Tags...>;
   using Input = typename Chosen::Input;
   using Device = typename Chosen::Device;
   using Kernels = typename Chosen::Kernels;
@@ -41,14 +40,19 @@ class ModelOf {
   }
 
   /// The same in the memory of the model's device, where the output stays: there, until the next call. What writes the
-  /// inputs has ended, or was given to `executor()`.
-  OnDevice<float> operator()(OnDevice<typename Input::Element> inputs, int batch = 1) {
-    static_assert(Chosen::has_own_memory && std::is_same_v<typename Chosen::Strategy, Single>,
-                  "OnDevice: of a model with one device, which has a memory of its own");
+  /// inputs has ended, or was given to `executor()`, or, of a `DeviceArray`, was queued.
+  template <class Inputs>
+    requires detail::TakenThere<ModelOf, Inputs>
+  OnDevice<float, Device> operator()(const Inputs& inputs, int batch = 1) {
+    static_assert(std::is_same_v<typename Chosen::Strategy, Single>, "OnDevice: of a model with one device");
     detail::check_size("inputs", inputs, Input::size, batch);
+    detail::await_queued(inputs);
     execution_.use_weights(weights_.version());
-    return detail::run_there<Output>(execution_, inputs, batch);
+    return detail::run_there<Output, Device>(execution_, detail::given_part_of<Chosen>(inputs), batch);
   }
+  template <class Inputs>
+    requires detail::NotTaken<ModelOf, Inputs>
+  detail::Explained<OnDevice<float>, ModelOf, Inputs> operator()(const Inputs&, int = 1);
 
   Weights<Net>& weights() { return weights_; }
   /// The device's; of several, the first one's.

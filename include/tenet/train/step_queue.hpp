@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <tenet/core/buffer.hpp>
 #include <tenet/exec/queued_work.hpp>
 #include <tenet/exec/shared_queue.hpp>
+#include <tenet/train/given.hpp>
 #include <tenet/train/pending_step.hpp>
 #include <utility>
 #include <vector>
@@ -21,11 +23,18 @@ struct PlaceOfSteps {
   bool is_alone = false;      ///< not in the queues that the devices have in this process
 };
 
-/// A trainer's steps in their order, in the queues of its devices. Each has a copy of its batch, and of the settings at
-/// the time of its submission: the caller may use its memory at once. When a step fails, those behind it are skipped
-/// until somebody synchronizes; what others have in these queues is not.
+/// What a queued step works with, and what it waits for before it begins.
+struct QueuedBatch {
+  detail::GivenPart inputs{nullptr}, targets{nullptr};
+  int size = 0;
+  detail::Awaited after{};
+};
+
+/// A trainer's steps in their order, in the queues of its devices. Each has a copy of its batch, unless that lies on
+/// the device, and of the settings at the time of its submission: the caller may use its memory at once. When a step
+/// fails, those behind it are skipped until somebody synchronizes; what others have in these queues is not.
 ///
-/// A step runs as run(settings, inputs, targets, batch). Batches are copied to places that serve one step after the
+/// A step runs as run(settings, batch). Batches are copied to places that serve one step after the
 /// other. All places together have no more than `limits.bytes`, unless a single batch does; when all batches have the
 /// same size, nothing is allocated after the first ones.
 template <class Settings, class Run>
@@ -38,17 +47,15 @@ class StepQueue final : public QueuedWork {
         run_(run),
         tasks_(place.devices, place.is_alone) {}
 
-  /// Waits while the queue is full.
-  PendingStep submit(const Settings& settings, std::span<const std::byte> inputs, std::span<const std::byte> targets,
-                     int batch) {
-    const std::size_t targets_at = (inputs.size() + 63) / 64 * 64;
-    Place& place = free_place(static_cast<long>(targets_at + targets.size()));
+  /// Waits while the queue is full. The step runs behind what is awaited, and fails where that has.
+  PendingStep submit(const Settings& settings, detail::QueuedPart inputs, detail::QueuedPart targets, int batch,
+                     detail::Awaited after = {}) {
+    const std::size_t targets_at = (inputs.bytes.size() + 63) / 64 * 64;
+    Place& place = free_place(static_cast<long>(targets_at + targets.bytes.size()));
     auto* const memory = reinterpret_cast<std::byte*>(place.memory.data());
-    std::memcpy(memory, inputs.data(), inputs.size());
-    std::memcpy(memory + targets_at, targets.data(), targets.size());
+    place.batch = {part_at(memory, inputs), part_at(memory + targets_at, targets), batch, std::move(after)};
     place.settings = settings;
-    place.targets = memory + targets_at;
-    place.batch = batch;
+    place.kept = {std::move(inputs.memory), std::move(targets.memory)};
     detail::StepOutcome& outcome = free_outcome();
     place.outcome = &outcome;
     place.is_free.store(false, std::memory_order_relaxed);
@@ -77,10 +84,10 @@ class StepQueue final : public QueuedWork {
     explicit Place(long bytes) : memory((bytes + 3) / 4) {}
     long bytes() const { return 4 * memory.size(); }
 
-    Buffer memory;  // inputs, and behind them targets
-    const void* targets = nullptr;
+    Buffer memory;  // inputs, and behind them targets, as far as they are copied
+    QueuedBatch batch;
     Settings settings{};
-    int batch = 0;
+    std::array<std::shared_ptr<const void>, 2> kept;  // what they lie in
     detail::StepOutcome* outcome = nullptr;
     std::atomic<bool> is_free{true};
   };
@@ -92,18 +99,25 @@ class StepQueue final : public QueuedWork {
     if (failure_ == nullptr) {
       try {
         tasks_.queue().go_on_at(processors_);
-        outcome.result =
-            run_(place.settings, static_cast<const void*>(place.memory.data()), place.targets, place.batch);
+        outcome.result = run_(place.settings, std::as_const(place.batch));
       } catch (...) {
         failure_ = std::current_exception();
       }
     }
     outcome.failure = failure_;
     const long bytes = place.bytes();
+    place.batch.after = {};
+    place.kept = {};
     place.is_free.store(true, std::memory_order_release);
-    outcome.ended.store(1, std::memory_order_release);
-    outcome.ended.notify_all();
+    outcome.end();
     steps_.remove(bytes);
+  }
+
+  /// Copies it there, unless it stays where it is.
+  static detail::GivenPart part_at(std::byte* memory, const detail::QueuedPart& part) {
+    if (part.stays.data != nullptr) return part.stays;
+    std::memcpy(memory, part.bytes.data(), part.bytes.size());
+    return memory;
   }
 
   /// A place of at least so many bytes; waits until the queue has room for it.

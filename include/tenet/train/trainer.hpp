@@ -55,39 +55,44 @@ struct TrainerOf {
   }
 
   /// The same where inputs, targets or both lie in the memory of the trainer's device: step(OnDevice{images}, labels,
-  /// 64). What writes them has ended, or was given to `executor()`.
+  /// 64), or with a `DeviceArray`. What writes them has ended, or was given to `executor()`, or, of arrays, was queued.
   template <class Inputs, class Targets>
-    requires(detail::is_on_device<Inputs> || detail::is_on_device<Targets>)
-  StepResult step(Inputs inputs, Targets targets, int batch) {
-    constexpr bool fits = detail::Elements<detail::ElementOf<Inputs>,
-                                           detail::ElementOf<Targets>>::template fit<InputElement, TargetElement>;
-    static_assert(fits,
-                  "the element types of inputs or targets do not fit: inputs are float, or std::int32_t for Tokens; "
-                  "targets are std::int32_t labels for CrossEntropy, float for MeanSquaredError: convert them");
-    static_assert(has_own_memory, "OnDevice: this trainer's device works in the host's memory: give it a pointer");
-    if constexpr (fits && has_own_memory) {
-      State& now = state_after_queue();
-      auto& execution = prepared<Training>(now, &State::training);
-      detail::check_size("inputs", inputs, Input::size, batch);
-      detail::check_size("targets", targets, Target::size, batch);
-      detail::check_targets_there<Target, Output>(executor(), targets, batch);
-      detail::give_to(execution, 0, inputs);
-      detail::give_to(execution, 1, targets);
-      return run_given(now, optimizer_now(), execution, batch);
-    } else {
-      return {};
-    }
+    requires detail::TakenThere<TrainerOf, Inputs, Targets>
+  StepResult step(const Inputs& inputs, const Targets& targets, int batch) {
+    detail::check_sizes<TrainerOf>(inputs, targets, batch);
+    State& now = state_after_queue();
+    detail::await_queued(inputs);
+    detail::await_queued(targets);
+    return run_step(now, optimizer_now(), detail::given_part_of<Chosen>(inputs), detail::given_part_of<Chosen>(targets),
+                    batch);
   }
 
   /// The same step on the thread of the trainer's device, behind what waits there: it returns at once, unless the queue
-  /// is full.
-  /// The batch is copied; the optimizer's settings are those of now. All else that needs the weights waits for it.
-  PendingStep step_async(const InputElement* inputs, const TargetElement* targets, int batch) {
+  /// is full. The batch is copied; the optimizer's settings are those of now. All else that needs the weights waits for
+  /// it. It runs behind an `Event`, if one is given.
+  PendingStep step_async(const InputElement* inputs, const TargetElement* targets, int batch,
+                         detail::Awaited after = {}) {
     detail::check_targets<Target, Output>(targets, batch);
-    const auto samples = static_cast<std::size_t>(batch);
-    return queue().submit(optimizer_now(), std::as_bytes(std::span(inputs, samples * Input::size)),
-                          std::as_bytes(std::span(targets, samples * Target::size)), batch);
+    return submit(inputs, targets, batch, std::move(after));
   }
+  /// Of what lies in the memory of the trainer's device, which is not copied. A `DeviceArray` is kept until then, and
+  /// may be written again by what is queued behind the step; an `OnDevice` is the caller's to keep.
+  template <class Inputs, class Targets>
+    requires detail::TakenThere<TrainerOf, Inputs, Targets>
+  PendingStep step_async(const Inputs& inputs, const Targets& targets, int batch, detail::Awaited after = {}) {
+    detail::check_sizes<TrainerOf>(inputs, targets, batch);
+    if constexpr (!detail::lies_on_device<Targets>) detail::check_targets<Target, Output>(targets, batch);
+    return submit(inputs, targets, batch, std::move(after));
+  }
+  /// Other element types, or numbers of another device, do not compile.
+  template <class Inputs, class Targets>
+    requires detail::NotTaken<TrainerOf, Inputs, Targets>
+  detail::Explained<StepResult, TrainerOf, Inputs, Targets> step(const Inputs&, const Targets&, int);
+  template <class Inputs, class Targets>
+    requires detail::NotTaken<TrainerOf, Inputs, Targets>
+  detail::Explained<PendingStep, TrainerOf, Inputs, Targets> step_async(const Inputs&, const Targets&, int,
+                                                                        detail::Awaited = {});
+
   /// Waits for the queued steps. Throws an `Error` for the first that has failed, which says what step it was; those
   /// behind it have been skipped.
   ///
@@ -106,22 +111,6 @@ struct TrainerOf {
     if (limits.tasks <= 0) fail("Trainer", "queue_limits: tasks", "at least one", limits.tasks);
     state().queued.reset();
     state_->queue_limits = limits;
-  }
-
-  /// Pointers to other element types are a mistake.
-  template <class Inputs, class Targets>
-  StepResult step(const Inputs*, const Targets*, int) {
-    static_assert(detail::Elements<Inputs, Targets>::template fit<InputElement, TargetElement>,
-                  "the element types of inputs or targets do not fit: inputs are float, or std::int32_t for Tokens; "
-                  "targets are std::int32_t labels for CrossEntropy, float for MeanSquaredError: convert them");
-    return {};
-  }
-  template <class Inputs, class Targets>
-  PendingStep step_async(const Inputs*, const Targets*, int) {
-    static_assert(detail::Elements<Inputs, Targets>::template fit<InputElement, TargetElement>,
-                  "the element types of inputs or targets do not fit: inputs are float, or std::int32_t for Tokens; "
-                  "targets are std::int32_t labels for CrossEntropy, float for MeanSquaredError: convert them");
-    return {};
   }
 
   /// Trains for some epochs; each reads the loader once. Ctrl-C ends it after the step that is under way.
@@ -171,18 +160,25 @@ struct TrainerOf {
   /// The network's output for a batch, in evaluation mode; valid until the next run.
   std::span<const float> predict(const InputElement* inputs, int batch) {
     auto& execution = prepared<Predicting>(state(), &State::predicting);
-    give(execution, inputs, nullptr);
+    execution.give(0, inputs);
+    execution.give(1, nullptr);
     execution.run(batch);
     return {execution.result(0), static_cast<std::size_t>(Output::size * batch)};
   }
 
   /// The same in the memory of the trainer's device, where the output stays: there, until the next run.
-  OnDevice<float> predict(OnDevice<InputElement> inputs, int batch) {
-    static_assert(has_own_memory && std::is_same_v<typename Chosen::Strategy, Single>,
-                  "predict(OnDevice): of a trainer with one device, which has a memory of its own");
+  template <class Inputs>
+    requires detail::TakenThere<TrainerOf, Inputs>
+  OnDevice<float, Device> predict(const Inputs& inputs, int batch) {
+    static_assert(std::is_same_v<typename Chosen::Strategy, Single>, "predict(OnDevice): of a trainer with one device");
     detail::check_size("inputs", inputs, Input::size, batch);
-    return detail::run_there<Output>(prepared<Predicting>(state(), &State::predicting), inputs, batch);
+    detail::await_queued(inputs);
+    return detail::run_there<Output, Device>(prepared<Predicting>(state(), &State::predicting),
+                                             detail::given_part_of<Chosen>(inputs), batch);
   }
+  template <class Inputs>
+    requires detail::NotTaken<TrainerOf, Inputs>
+  detail::Explained<OnDevice<float>, TrainerOf, Inputs> predict(const Inputs&, int);
 
   /// Parameters and buffers to and from a safetensors file, under PyTorch's names.
   void save(const std::string& path) { state().weights.save(path); }
@@ -253,10 +249,12 @@ struct TrainerOf {
     return now;
   }
 
-  static StepResult run_step(State& state, const Optimizer& optimizer, const InputElement* inputs,
-                             const TargetElement* targets, int batch) {
+  static StepResult run_step(State& state, const Optimizer& optimizer, const detail::GivenPart& inputs,
+                             const detail::GivenPart& targets, int batch) {
     auto& execution = prepared<Training>(state, &State::training);
-    give(execution, inputs, targets);
+    if (!targets.is_checked) detail::check_targets_there<Target, Output>(state.devices.executor(), targets, batch);
+    detail::give_to(execution, 0, inputs);
+    detail::give_to(execution, 1, targets);
     return run_given(state, optimizer, execution, batch);
   }
   static StepResult run_given(State& state, const Optimizer& optimizer, ExecutionOf<Training>& execution, int batch) {
@@ -326,24 +324,30 @@ struct TrainerOf {
     } else {
       const auto* const targets = static_cast<const TargetElement*>(batch.target);
       detail::check_targets<Target, Output>(targets, batch.size);
-      give(execution, batch.input, targets);
+      execution.give(0, batch.input);
+      execution.give(1, targets);
     }
   }
 
   /// A step on the queue's thread.
   struct QueuedStep {
     State* state;
-    StepResult operator()(const Optimizer& optimizer, const void* inputs, const void* targets, int batch) const {
+    StepResult operator()(const Optimizer& optimizer, const QueuedBatch& batch) const {
       const long number = state->weights.steps() + 1;
       try {
-        return run_step(*state, optimizer, static_cast<const InputElement*>(inputs),
-                        static_cast<const TargetElement*>(targets), batch);
+        batch.after();
+        return run_step(*state, optimizer, batch.inputs, batch.targets, batch.size);
       } catch (...) {
         detail::fail_step(number);
       }
     }
   };
 
+  template <class Inputs, class Targets>
+  PendingStep submit(const Inputs& inputs, const Targets& targets, int batch, detail::Awaited after) {
+    return queue().submit(optimizer_now(), detail::queued_part_of<Chosen>(inputs, long{Input::size} * batch),
+                          detail::queued_part_of<Chosen>(targets, long{Target::size} * batch), batch, std::move(after));
+  }
   auto& queue() {
     using Queue = StepQueue<Optimizer, QueuedStep>;
     if (state_->queued == nullptr) {
@@ -390,12 +394,6 @@ struct TrainerOf {
   }
   static float* gradients_of(State& state, const auto* training) {
     return detail::gradients_of(training, state.gradients, keeps_gradients ? Weights<Net>::table.parameter_floats : 0);
-  }
-
-  template <class Running>
-  static void give(Running& execution, const void* inputs, const void* targets) {
-    execution.give(0, inputs);
-    execution.give(1, targets);
   }
 
   template <class At>

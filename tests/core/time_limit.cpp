@@ -1,4 +1,4 @@
-#include "tenet/comm/time_limit.hpp"
+#include "tenet/core/time_limit.hpp"
 
 #include <catch2/catch.hpp>
 
