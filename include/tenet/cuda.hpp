@@ -6,4 +6,5 @@
 #include <tenet/parallel/nccl.hpp>
 #include <tenet/parallel/resident_ranks.hpp>
 #include <tenet/parallel/resident_replicas.hpp>
+#include <tenet/parallel/resident_served_replicas.hpp>
 #include <tenet/parallel/resident_servers.hpp>

@@ -5,6 +5,7 @@
 #include "tenet/parallel/local_sgd.hpp"
 #include "tenet/parallel/parameter_server.hpp"
 #include "tenet/parallel/resident_replicas.hpp"
+#include "tenet/parallel/resident_servers.hpp"
 #include "tenet/parallel/sharded_optimizer.hpp"
 
 using namespace tenet;
@@ -135,6 +136,12 @@ TEST_CASE("a parameter server between ranks: who owns a part of the parameters u
           "[parallel][resident_ranks]") {
   check<ParameterServer<Sharded>>();
   check<ParameterServer<OnRank<1>>>();
+}
+
+TEST_CASE("OnCpu: servers in the hosts' memory add up and update for the ranks' devices",
+          "[parallel][resident_ranks]") {
+  check<ParameterServer<OnCpu>>();
+  check<ParameterServer<OnCpu>, MicroBatches<2>>();
 }
 
 TEST_CASE("ranks with several such devices each train as those on the host do", "[parallel][resident_ranks]") {

@@ -82,14 +82,20 @@ TEST_CASE("whoever reads parameters that come late to such a device has the new 
   LateTransport::is_stuck = false;
   LateTransport::milliseconds = 1;
   using Server = ParameterServer<Sharded, Asynchronous>;
-  const auto found = late::train_and_look<late::RankIn<LateWorld, far::Device, Server, BucketBytes<1>>>(1),
+  using Small = BucketBytes<1>;
+  const auto found = late::train_and_look<late::RankIn<LateWorld, far::Device, Server, Small>>(1),
              expected = late::train_and_look<late::RankIn<ThreadWorld, Reference, Server>>(1);
   check_close(found[0], expected[0]);
+  // In rounds, where whoever has looked at its parameters gives them to the servers anew.
+  const auto of_rounds = late::train_and_look<late::RankIn<LateWorld, far::Device, ParameterServer<OnCpu>, Small>>(2),
+             rounds = late::train_and_look<late::RankIn<ThreadWorld, Reference, ParameterServer<OnCpu>>>(2);
+  for (std::size_t rank = 0; rank < 2; ++rank) check_close(of_rounds[rank], rounds[rank]);
 }
 
 TEST_CASE("a step on such a device ends before its parameters have come", "[parallel][resident_servers]") {
   CHECK(late::steps_that_end_early<far::Device, Asynchronous>() > 0);
   CHECK(late::steps_that_end_early<far::Device, BoundedStaleness<1>>() > 0);
+  CHECK(late::steps_that_end_early<far::Device, BulkSynchronous, OnCpu>() > 0);
 }
 
 TEST_CASE("parameters that do not come to such a device are missed by whoever needs them",

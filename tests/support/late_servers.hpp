@@ -86,11 +86,11 @@ struct Broad : tenet::Sequential<tenet::Linear<16, 256>, tenet::ReLU, tenet::Lin
                                  tenet::Linear<256, 256>, tenet::ReLU, tenet::Linear<256, 3>> {};
 
 /// Behind how many of three steps of two ranks parameters are still to come.
-template <class Device, class Consistency>
+template <class Device, class Consistency, class Place = tenet::OnRank<1>>
 int steps_that_end_early() {
   using Rank =
       tenet::Trainer<Broad, tenet::CrossEntropy, tenet::Sgd, tenet::Features<16>, Device, tenet::Distributed<LateWorld>,
-                     tenet::ParameterServer<tenet::OnRank<1>, Consistency>, tenet::BucketBytes<1>>;
+                     tenet::ParameterServer<Place, Consistency>, tenet::BucketBytes<1>>;
   const network::Samples<Rank> samples(128);
   LateTransport::is_stuck = false;
   LateTransport::milliseconds = 5;
@@ -110,9 +110,9 @@ int steps_that_end_early() {
 
 /// What rank 0 is told when it misses parameters that do not come any more, as it calls needs_them(trainer, step,
 /// samples).
-template <class Device>
+template <class Device, class Server>
 std::string message_of_missing(auto needs_them) {
-  using Rank = RankIn<LateWorld, Device, tenet::ParameterServer<tenet::OnRank<1>, tenet::Asynchronous>>;  // one bucket
+  using Rank = RankIn<LateWorld, Device, Server>;  // one bucket
   const network::Samples<Rank> samples(2);
   LateTransport::milliseconds = 0;
   std::atomic<int> there{0};
@@ -149,7 +149,8 @@ std::string message_of_missing(auto needs_them) {
 /// Whoever needs them is told.
 template <class Device>
 void check_missing() {
-  const auto message = [](auto needs_them) { return message_of_missing<Device>(needs_them); };
+  using Server = tenet::ParameterServer<tenet::OnRank<1>, tenet::Asynchronous>;
+  const auto message = [](auto needs_them) { return message_of_missing<Device, Server>(needs_them); };
   const std::string expected =
       "parameters 0 of step 2: rank 0, pull of key 0: waits for server 1; expected within 0.3 s, found no answer";
   CHECK(message([](auto&, auto step, auto&) { step(); }) == expected);

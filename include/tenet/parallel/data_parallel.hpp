@@ -182,6 +182,18 @@ struct StepOfReplicas<Program, Policies> {
                                            typename Policies::Synchronisation, Policies::Buckets::bucket_bytes,
                                            typename Policies::Shards, OneRank>;
 };
+/// The synchronisation's own training step on such devices, where it has one.
+template <class Synchronisation, class Program, class Policies>
+using ResidentStepOfReplicasBy = typename Synchronisation::template ResidentStepOfReplicas<
+    Program, typename Policies::Device, Policies::Strategy::replicas, Policies::Buckets::bucket_bytes,
+    typename Policies::Shards>;
+template <class Program, class Policies>
+  requires(HasOwnMemory<typename Program::Kernels::Executor> &&
+           Program::lowered.after_update > Program::lowered.first_update &&
+           requires { typename ResidentStepOfReplicasBy<typename Policies::Synchronisation, Program, Policies>; })
+struct StepOfReplicas<Program, Policies> {
+  using type = ResidentStepOfReplicasBy<typename Policies::Synchronisation, Program, Policies>;
+};
 template <class Program, class Policies>
 struct ReplicasOfRank {
   using type = ReplicatedExecution<Program, typename Policies::Device, Direct, 1 << 20, WholeBatch>;

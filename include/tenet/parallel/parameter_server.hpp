@@ -14,9 +14,12 @@ namespace tenet {
 
 template <class Program, class Passes, class Synchronisation, long bucket_bytes, Transport T>
 class ParameterServerExecution;
-// On a device with a memory of its own: parallel/resident_servers.hpp, a part of tenet/cuda.hpp.
+// On devices with memories of their own: parallel/resident_servers.hpp and …/resident_served_replicas.hpp, parts of
+// tenet/cuda.hpp.
 template <class Program, class Synchronisation, long bucket_bytes, Transport T, class Cut>
 class ResidentServedStep;
+template <class Program, class Synchronisation, class Device, int count, long bucket_bytes, class Cut>
+class ResidentServedReplicas;
 
 /// A step takes the gradients of all ranks, and all ranks wait for it: as one device with all samples.
 struct BulkSynchronous {
@@ -53,10 +56,13 @@ struct ParameterServer {
                                    .most_ahead = Consistency::consistency.staleness};
   template <class Program, class Passes, long bucket_bytes, class T>
   using StepOfRank = ParameterServerExecution<Program, Passes, ParameterServer, bucket_bytes, T>;
-  /// Where nobody waits for all; else a device with a memory of its own owns a part (parallel/exchanged_gradients.hpp).
+  /// Where they are on the host; else a device with a memory of its own owns a part (parallel/exchanged_gradients.hpp).
   template <class Program, long bucket_bytes, class T, class Cut>
-    requires(!in_rounds)
+    requires detail::ServesOnHost<ParameterServer>
   using ResidentStepOfRank = ResidentServedStep<Program, ParameterServer, bucket_bytes, T, Cut>;
+  template <class Program, class Device, int count, long bucket_bytes, class Cut>
+    requires detail::ServesOnHost<ParameterServer>
+  using ResidentStepOfReplicas = ResidentServedReplicas<Program, ParameterServer, Device, count, bucket_bytes, Cut>;
 };
 
 /// A training step of a rank with parameter servers. The same interface as `Execution`; all ranks make one together.
@@ -114,7 +120,7 @@ class ParameterServerExecution : public Passes {
     // all ranks wait before the next pass begins. Of one bucket nothing comes while a pass runs, so that is asked for
     // at once.
     if constexpr (plan.count == 1) served_.pull_all();
-    if constexpr (Synchronisation::in_rounds) agree(weight);
+    if constexpr (Synchronisation::in_rounds) served_.agree(results(), buffers(), weight);
     if constexpr (plan.count > 1) served_.pull_all();
     served_.end_step();
   }
@@ -131,8 +137,6 @@ class ParameterServerExecution : public Passes {
  private:
   using Served = ServedParameters<Program, Synchronisation, bucket_bytes, T>;
   static constexpr const auto& plan = Served::plan;
-  static constexpr int results_key = plan.count, buffers_key = plan.count + 1;
-  static constexpr const char* names_of_means[]{"results", "running statistics"};
 
   std::span<float> results() { return {this->numbers().data(), static_cast<std::size_t>(Program::result_count)}; }
   std::span<float> buffers() {
@@ -141,29 +145,11 @@ class ParameterServerExecution : public Passes {
 
   void begin() {
     complete();
-    auto& store = served_.store();
-    if (Synchronisation::in_rounds && store.rank() == 0) {
-      store.assign(results_key, results()).wait();
-      if (Program::slots.buffer_floats > 0) store.assign(buffers_key, buffers()).wait();
-    }
-    served_.begin();
+    if constexpr (Synchronisation::in_rounds)
+      served_.begin(results(), buffers());
+    else
+      served_.begin();
     complete();
-  }
-  /// Results become the weighted means over all ranks, running statistics those of rank 0.
-  void agree(float weight) {
-    constexpr std::size_t means = Program::writes_buffers ? 2 : 1;
-    auto& store = served_.store();
-    const std::array numbers{results(), buffers()};
-    const std::array weights{weight, static_cast<float>(store.rank() == 0)};
-    std::array<PendingRequest, means> requests;
-    const auto finish_all = [&] {
-      for (std::size_t i = 0; i < means; ++i) Served::finish(requests[i], {names_of_means[i], -1, served_.step()});
-    };
-    for (std::size_t i = 0; i < means; ++i)
-      requests[i] = store.push(results_key + static_cast<int>(i), numbers[i], {.weight = weights[i]});
-    finish_all();
-    for (std::size_t i = 0; i < means; ++i) requests[i] = store.pull(results_key + static_cast<int>(i), numbers[i]);
-    finish_all();
   }
 
   Served served_;

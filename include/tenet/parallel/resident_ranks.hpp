@@ -16,13 +16,14 @@ class ResidentRank {
   using Executor = typename Program::Kernels::Executor;
 
   template <class Devices>
-  explicit ResidentRank(Devices& devices)
-      : executor_(&devices.executor()), arenas_(&devices.arenas()), shards_(devices.executor(), devices.arenas()) {}
+  explicit ResidentRank(Devices& devices) : ResidentRank(devices.executor(), devices.arenas()) {}
+  ResidentRank(Executor& executor, ResidentArenas<Executor>& arenas)
+      : executor_(&executor), arenas_(&arenas), shards_(executor, arenas) {}
 
   void set_scalars(const float* scalars, std::uint64_t seed) { shards_.set_scalars(scalars, seed); }
   void bind(Arena arena, float* host) { shards_.bind(arena, host); }
-  void give(int index, const void* input) { shards_.give(index, input, false); }
-  void give_there(int index, const void* input) { shards_.give(index, input, true); }
+  void give(int index, const void* input, bool is_there = false) { shards_.give(index, input, is_there); }
+  void give_there(int index, const void* input) { give(index, input, true); }
   template <class Dataset>
   void give_made(const Dataset& dataset, long epoch, std::span<const long> samples) {
     shards_.give_made(dataset, epoch, samples);
@@ -32,6 +33,7 @@ class ResidentRank {
     shards_.gather_gradients();
     shards_.collect_gradients();
   }
+  void abandon() noexcept { shards_.abandon(); }
   long memory_floats() const { return shards_.memory_floats(); }
   const float* result(int index) const { return &numbers_[static_cast<std::size_t>(index)]; }
 

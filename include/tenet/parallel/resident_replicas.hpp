@@ -30,36 +30,12 @@ class ResidentReplicas : public Replicas<Device, Kernels> {
   std::vector<std::unique_ptr<ResidentArenas<Executor>>> arenas_;
 };
 
-/// The same interface as `ResidentExecution`. Between ranks `run` waits for the step, as `ResidentRankStep` does: each
-/// has its own samples, at least one, and all make one and run it together.
-template <class Program, class Device, int count, class Synchronisation, long bucket_bytes, class Cut, class OtherRanks>
-class ReplicatedResidentExecution {
-  using Executor = typename Program::Kernels::Executor;
-  static constexpr bool updates = Program::lowered.after_update > Program::lowered.first_update;
-  static constexpr bool updates_parts = updates && detail::UpdatesParts<Synchronisation>;
-  static constexpr bool exchanges =
-      updates && (count > 1 || OtherRanks::several || updates_parts || Program::is_on_part);
-  using Exchanges = std::conditional_t<
-      exchanges, ExchangedGradients<Program, Synchronisation, bucket_bytes, typename OtherRanks::Group>, NoExchanges>;
-  static constexpr int shards_of_replica = updates ? Cut::of_worker : 1;
-  using Part = ResidentShards<Program, Exchanges, std::conditional_t<updates, Cut, WholeBatch>>;
-
+/// What a program's execution on such devices consists of: a `Part` for each, which runs the device's shards of a
+/// batch.
+template <class Part, class Device, class Kernels>
+class PartsOfReplicas {
  public:
-  using Group = ResidentReplicas<Device, typename Program::Kernels>;
-
-  /// `transport`: nothing, or what connects the ranks.
-  template <class... T>
-  explicit ReplicatedResidentExecution(Group& replicas, T... transport)
-      : replicas_(&replicas),
-        network_(count, replicas.limit()),
-        ranks_(std::move(transport)...),
-        parts_(static_cast<std::size_t>(count)) {
-    run_each([&](int r) {
-      parts_[index(r)] = std::make_unique<Part>(replicas.executor(r), replicas.arenas(r));
-      if constexpr (exchanges)
-        parts_[index(r)]->exchanges().connect(replicas.executor(r), ranks_.group(ThreadTransport(network_, r)));
-    });
-  }
+  using Group = ResidentReplicas<Device, Kernels>;
 
   void set_scalars(const float* scalars, std::uint64_t seed) {
     for (const auto& part : parts_) part->set_scalars(scalars, seed);
@@ -81,6 +57,97 @@ class ReplicatedResidentExecution {
   void use_weights(std::uint64_t version) {
     for (const auto& part : parts_) part->use_weights(version);
   }
+  long memory_floats() const {
+    long sum = 0;
+    for (const auto& part : parts_) sum += part->memory_floats();
+    return sum;
+  }
+
+ protected:
+  explicit PartsOfReplicas(Group& replicas)
+      : replicas_(&replicas),
+        network_(replicas.size(), replicas.limit()),
+        parts_(static_cast<std::size_t>(replicas.size())) {}
+
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  Group& replicas() { return *replicas_; }
+  /// What connects a device with the others of the process.
+  ThreadTransport transport(int replica) { return {network_, replica}; }
+
+  /// Calls task(replica) on all of them. Where one fails, the others do not wait for it, now or later.
+  template <class Task>
+  void run_each(const Task& task) {
+    try {
+      replicas_->run([&](int r) {
+        try {
+          task(r);
+        } catch (...) {
+          network_.abandon();
+          throw;
+        }
+      });
+    } catch (...) {
+      abandon();
+      throw;
+    }
+  }
+  void abandon() const noexcept {
+    for (const auto& part : parts_)
+      if (part != nullptr) part->abandon();
+  }
+
+ private:
+  Group* replicas_;
+  mutable ThreadNetwork network_;
+
+ protected:
+  std::vector<std::unique_ptr<Part>> parts_;
+};
+
+namespace detail {
+
+template <class Program>
+inline constexpr bool is_training_step = Program::lowered.after_update > Program::lowered.first_update;
+template <class Program, int count, class Synchronisation, long bucket_bytes, class OtherRanks>
+using ExchangesOfReplica =
+    std::conditional_t<is_training_step<Program> &&
+                           (count > 1 || OtherRanks::several || UpdatesParts<Synchronisation> || Program::is_on_part),
+                       ExchangedGradients<Program, Synchronisation, bucket_bytes, typename OtherRanks::Group>,
+                       NoExchanges>;
+template <class Program, int count, class Synchronisation, long bucket_bytes, class Cut, class OtherRanks>
+using PartOfReplica =
+    ResidentShards<Program, ExchangesOfReplica<Program, count, Synchronisation, bucket_bytes, OtherRanks>,
+                   std::conditional_t<is_training_step<Program>, Cut, WholeBatch>>;
+
+}  // namespace detail
+
+/// The same interface as `ResidentExecution`. Between ranks `run` waits for the step, as `ResidentRankStep` does: each
+/// has its own samples, at least one, and all make one and run it together.
+template <class Program, class Device, int count, class Synchronisation, long bucket_bytes, class Cut, class OtherRanks>
+class ReplicatedResidentExecution
+    : public PartsOfReplicas<detail::PartOfReplica<Program, count, Synchronisation, bucket_bytes, Cut, OtherRanks>,
+                             Device, typename Program::Kernels> {
+  using Part = detail::PartOfReplica<Program, count, Synchronisation, bucket_bytes, Cut, OtherRanks>;
+  using Base = PartsOfReplicas<Part, Device, typename Program::Kernels>;
+  static constexpr bool updates = detail::is_training_step<Program>;
+  static constexpr bool updates_parts = updates && detail::UpdatesParts<Synchronisation>;
+  static constexpr int shards_of_replica = updates ? Cut::of_worker : 1;
+
+ public:
+  using Group = typename Base::Group;
+
+  /// `transport`: nothing, or what connects the ranks.
+  template <class... T>
+  explicit ReplicatedResidentExecution(Group& replicas, T... transport)
+      : Base(replicas), ranks_(std::move(transport)...) {
+    run_each([&](int r) {
+      parts_[index(r)] = std::make_unique<Part>(replicas.executor(r), replicas.arenas(r));
+      if constexpr (Part::has_exchanges)
+        parts_[index(r)]->exchanges().connect(replicas.executor(r), ranks_.group(this->transport(r)));
+    });
+  }
+  ~ReplicatedResidentExecution() { parts_.clear(); }  // before what connects the ranks
+
   /// They are those of the whole batch, on each device.
   void collect_gradients() {
     if constexpr (updates_parts) run_each([&](int r) { parts_[index(r)]->gather_gradients(); });
@@ -107,14 +174,8 @@ class ReplicatedResidentExecution {
     return results_[index(i)].data();
   }
 
-  long memory_floats() const {
-    long sum = 0;
-    for (const auto& part : parts_) sum += part->memory_floats();
-    return sum;
-  }
-
  private:
-  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  using Base::index, Base::parts_, Base::run_each, Base::abandon;
 
   /// This process's samples, of `of_all`.
   void run_of_all(int batch, long of_all) {
@@ -127,7 +188,8 @@ class ReplicatedResidentExecution {
   long begin_with_others(int batch) {
     if (++step_ == 1)
       run_each([&](int r) {
-        parts_[index(r)]->exchanges().share(replicas_->executor(r), replicas_->arenas(r).memory(Arena::parameters),
+        parts_[index(r)]->exchanges().share(this->replicas().executor(r),
+                                            this->replicas().arenas(r).memory(Arena::parameters),
                                             Program::slots.parameter_floats);
       });
     float samples = static_cast<float>(batch);
@@ -172,33 +234,7 @@ class ReplicatedResidentExecution {
     }
   }
 
-  /// Calls task(replica) on all of them. Where one fails, the others do not wait for it, now or later.
-  template <class Task>
-  void run_each(const Task& task) {
-    try {
-      replicas_->run([&](int r) {
-        try {
-          task(r);
-        } catch (...) {
-          network_.abandon();
-          throw;
-        }
-      });
-    } catch (...) {
-      abandon();
-      throw;
-    }
-  }
-  void abandon() const noexcept {
-    if constexpr (exchanges)
-      for (const auto& part : parts_)
-        if (part != nullptr) part->exchanges().abandon();
-  }
-
-  Group* replicas_;
-  ThreadNetwork network_;
   OtherRanks ranks_;
-  std::vector<std::unique_ptr<Part>> parts_;
   int batch_ = 0;
   long step_ = 0;  ///< of several ranks
   mutable bool is_gathered_ = true;

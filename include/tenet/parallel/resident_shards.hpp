@@ -66,6 +66,10 @@ class ResidentShards {
   void gather_gradients() {
     if constexpr (Exchanges::updates_parts) exchanges_.gather(*executor_, execution_.gradients());
   }
+  /// This worker has failed: nobody is to wait for it.
+  void abandon() noexcept {
+    if constexpr (has_exchanges) exchanges_.abandon();
+  }
   void collect_gradients() { execution_.collect_gradients(); }
   long memory_floats() const { return execution_.memory_floats(); }
 

@@ -49,10 +49,14 @@ class ServedParameters {
   void set_scalars(const float* scalars) { std::copy_n(scalars, setting_count, settings_.begin()); }
   KeyValueStore<T>& store() { return store_; }
 
-  /// From here on the servers have the parameters that are in rank 0's memory, for which all ranks ask.
-  void begin() {
-    if (store_.rank() == 0)
+  /// From here on the servers have the parameters that are in rank 0's memory, for which all ranks ask. In rounds they
+  /// take so many results and running statistics, too, as `agree` is to be given.
+  void begin(std::span<const float> results = {}, std::span<const float> buffers = {}) {
+    if (store_.rank() == 0) {
+      if (!results.empty()) store_.assign(results_key, results).wait();
+      if (!buffers.empty()) store_.assign(buffers_key, buffers).wait();
       for (int b = 0; b < plan.count; ++b) store_.assign(b, part(parameters_, b)).wait();
+    }
     pull_all();
     has_begun_ = true;
   }
@@ -75,6 +79,26 @@ class ServedParameters {
   void pull_all() {
     for (int i = 0; i < plan.count; ++i) pull(plan.by_need[index(i)]);
   }
+  /// In rounds: results become the means over all ranks, each of which counts `weight` times, and running statistics
+  /// those of rank 0. These few numbers overtake parameters, as all ranks wait for them before the next pass begins.
+  void agree(std::span<float> results, std::span<float> buffers, float weight) {
+    constexpr std::size_t means = Program::writes_buffers ? 2 : 1;
+    static constexpr const char* names[]{"results", "running statistics"};
+    const std::array numbers{results, buffers};
+    const std::array weights{weight, static_cast<float>(store_.rank() == 0)};
+    std::array<PendingRequest, means> requests;
+    const auto finish_all = [&] {
+      for (std::size_t i = 0; i < means; ++i) finish(requests[i], {names[i], -1, step_});
+    };
+    const int first = plan.count + 1;
+    for (std::size_t i = 0; i < means; ++i)
+      requests[i] =
+          store_.push(results_key + static_cast<int>(i), numbers[i], {.priority = first, .weight = weights[i]});
+    finish_all();
+    for (std::size_t i = 0; i < means; ++i)
+      requests[i] = store_.pull(results_key + static_cast<int>(i), numbers[i], {.priority = first});
+    finish_all();
+  }
   /// Until the servers have all gradients. Where they bound how far ahead a rank may be, it is no further behind this:
   /// a server answers when the slowest rank is near enough, so whoever has one bucket is as near to it as one that has
   /// all. What is waited for is what the next run begins with.
@@ -90,17 +114,23 @@ class ServedParameters {
     const auto span = open_span(*executor_, {.name = "parameters", .step = step_, .kind = SpanKind::wait});
     finish(pull, {"parameters", b, pulled_});
   }
-  /// Waits for all parameters that are under way. Throws what the first of them does that fails.
-  void complete() {
+  /// Waits for all parameters that are under way, and calls there(b) for each bucket that has come. Throws what the
+  /// first of them does that fails.
+  template <class There>
+  void complete(There there) {
     std::exception_ptr failure;
     for (int i = 0; i < plan.count; ++i) {
       try {
         await(plan.by_need[index(i)]);
+        there(plan.by_need[index(i)]);
       } catch (...) {
         if (failure == nullptr) failure = std::current_exception();
       }
     }
     if (failure != nullptr) std::rethrow_exception(failure);
+  }
+  void complete() {
+    complete([](int) {});
   }
   /// Behind `complete`: waits until all ranks have come here. From then on all have the same parameters.
   void synchronize() {
@@ -114,12 +144,15 @@ class ServedParameters {
   static void finish(PendingRequest& request, const MessageLabel& label) {
     try {
       request.wait();
+    } catch (const PeerFailed& error) {
+      throw PeerFailed(text(label) + ": " + error.what());
     } catch (const Error& error) {
       throw Error(text(label) + ": " + error.what());
     }
   }
 
  private:
+  static constexpr int results_key = plan.count, buffers_key = plan.count + 1;
   /// Whether ranks wait for slow ones without meeting in every step.
   static constexpr bool is_bounded =
       !Synchronisation::in_rounds && Synchronisation::Consistency::consistency.staleness < Consistency::unbounded;
@@ -141,7 +174,8 @@ class ServedParameters {
   class Server {
    public:
     void update(const Pushed& pushed, std::span<float> value) {
-      detail::scale_floats(pushed.values.data(), 1 / pushed.weight, static_cast<long>(pushed.values.size()));
+      if constexpr (!Program::is_on_part)  // else they are terms of the mean
+        detail::scale_floats(pushed.values.data(), 1 / pushed.weight, static_cast<long>(pushed.values.size()));
       if (pushed.key >= plan.count) {  // a mean
         std::copy(pushed.values.begin(), pushed.values.end(), value.begin());
         return;

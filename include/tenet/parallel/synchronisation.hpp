@@ -26,6 +26,12 @@ struct Sharded {
   }
   static constexpr int least_replicas = 1;
 };
+/// In the memory of the host, or of each rank's host, and updated by its processors; which host has what, as `Sharded`
+/// says. Devices with memories of their own, as GPUs, keep neither the optimizer's state nor the time for an update. Of
+/// devices that work in the host's memory it is `Sharded`.
+struct OnCpu : Sharded {
+  static constexpr const char* name = "on the CPU";
+};
 
 /// Replicas of one process read each other's gradients when all of them are done: each adds up a part of the numbers
 /// and goes on with the update of that part while they are in its cache.
@@ -78,6 +84,11 @@ struct BucketBytes {
 namespace detail {
 template <class Synchronisation>
 concept HasServers = requires { typename Synchronisation::Consistency; };
+/// Whether the servers are in the hosts' memory, whatever memory the devices have: where somebody wants them there, and
+/// where nobody waits for them.
+template <class Synchronisation>
+concept ServesOnHost = HasServers<Synchronisation> &&
+                       (std::is_base_of_v<OnCpu, typename Synchronisation::Place> || !Synchronisation::in_rounds);
 template <class Synchronisation>
 concept AveragesParameters = requires { Synchronisation::steps_alone; };
 template <class Synchronisation>

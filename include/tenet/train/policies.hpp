@@ -171,18 +171,15 @@ struct Policies {
   static constexpr bool has_ranks = requires { typename Strategy::World; };
   /// Ranks of one process wait for each other: their steps have no common queue, though their devices have one name.
   static constexpr bool ranks_are_threads = requires { requires Strategy::World::ranks_are_threads; };
-  /// Whether ranks ask servers for parameters. Devices with memories of their own that meet in every step own parts of
-  /// them instead.
-  static constexpr bool asks_servers = [] {
-    if constexpr (has_ranks && detail::HasServers<Synchronisation>)
-      return !(has_own_memory && Synchronisation::in_rounds);
-    else
-      return false;
-  }();
+  /// Whether ranks, or devices with memories of their own, ask servers for parameters. Such devices own parts of them
+  /// instead where the servers are not on the host; replicas of a host share them.
+  static constexpr bool asks_servers =
+      (has_ranks || has_own_memory) &&
+      (has_own_memory ? detail::ServesOnHost<Synchronisation> : detail::HasServers<Synchronisation>);
   /// Whether ranks may have different parameters between two calls of `synchronize`.
   static constexpr bool ranks_differ =
-      asks_servers || (has_ranks && (detail::AveragesParameters<Synchronisation> ||
-                                     (!has_own_memory && detail::SharesWithoutLocks<Synchronisation>)));
+      (has_ranks && asks_servers) || (has_ranks && (detail::AveragesParameters<Synchronisation> ||
+                                                    (!has_own_memory && detail::SharesWithoutLocks<Synchronisation>)));
   /// Whether the trainer has the optimizer's state; else the synchronisation does, each rank its part.
   static constexpr bool has_states = !(has_ranks || has_own_memory) || !detail::KeepsStates<Synchronisation>;
   /// Whether a rank, or replica, has a part of the gradient after a step, so that parts have to be brought together.
@@ -246,10 +243,11 @@ struct Policies {
                    updates_parts = detail::UpdatesParts<Synchronisation> &&
                                    (has_ranks ? in_rounds || detail::ScattersGradients<Synchronisation>
                                               : detail::HasServers<Synchronisation>),
-                   differ = ranks_differ && !requires { requires Strategy::has_replicas; };
+                   has_replicas = requires { requires Strategy::has_replicas; }, differ = ranks_differ && !has_replicas;
     if constexpr (!alone && !replicates && !has_ranks)
       return std::type_identity<Strategy>{};
-    else if constexpr (!alone && !adds_up && !updates_parts && !differ)
+    else if constexpr (!alone && !adds_up && !differ &&
+                       (!updates_parts || (has_replicas && detail::ServesOnHost<Synchronisation>)))
       return std::type_identity<Synchronisation>{};
     else if constexpr (Shards::in_all > 0)
       return std::type_identity<Shards>{};

@@ -160,8 +160,11 @@ std::string parameters_text() {
          megabytes((1 + gradients + (Chosen::has_states ? Optimizer::state_count : 0)) *
                    Training::slots.parameter_floats) +
          (Chosen::has_states ? ""
-                             : std::string("; ") + Optimizer::name + "'s state lies with the " +
-                                   (Chosen::has_ranks ? "ranks" : "devices") + ", in parts") +
+                             : std::string("; ") + Optimizer::name + "'s state lies " +
+                                   (Chosen::has_own_memory && Chosen::asks_servers ? "in the hosts' memory"
+                                    : Chosen::has_ranks                            ? "with the ranks"
+                                                                                   : "with the devices") +
+                                   ", in parts") +
          ")\n";
 }
 
@@ -249,6 +252,8 @@ std::string synchronisation_text() {
     constexpr int workers = Chosen::has_ranks ? 0 : Chosen::Strategy::replicas;
     std::string result = shards_text<typename Chosen::Shards>() + "synchronisation: ";
     result.append(Chosen::Synchronisation::name);
+    if constexpr (requires { Chosen::Synchronisation::Place::name; })
+      result.append(" ").append(Chosen::Synchronisation::Place::name);
     // Replicas of Hogwild meet behind each step, but nobody waits for another one's updates within it.
     if constexpr (traffic.is_known &&
                   !(SharesWithoutLocks<typename Chosen::Synchronisation> && traffic.most_ahead == 0))
