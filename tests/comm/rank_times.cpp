@@ -1,6 +1,7 @@
 #include "tenet/comm/rank_times.hpp"
 
 #include <catch2/catch.hpp>
+#include <tenet/comm/machine_times.hpp>
 #include <tenet/comm/simulated_transport.hpp>
 #include <tenet/core/random.hpp>
 

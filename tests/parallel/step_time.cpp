@@ -4,6 +4,7 @@
 #include <numeric>
 #include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/distributed.hpp>
+#include <tenet/parallel/hierarchical.hpp>
 #include <tenet/parallel/hogwild.hpp>
 #include <tenet/parallel/inter_op_parallel.hpp>
 #include <tenet/parallel/local_sgd.hpp>
@@ -21,6 +22,8 @@ using namespace tenet;
 namespace {
 
 SimulatedLink used_link{.latency = 2e-5, .bytes_per_second = 1e9};
+constexpr SimulatedLink inside_machine{.latency = 1e-6, .bytes_per_second = 1e10};
+int ranks_of_machine = 1;
 constexpr int skipped_steps = 4, steps_taken = skipped_steps + 4;
 
 /// When what a rank computes in a step is done, in virtual seconds since the step began: set by each test, read by all
@@ -153,7 +156,9 @@ void update(SimulatedTransport& transport) {
 /// computes for `between` seconds.
 template <class Trainer>
 double real_step(int ranks, double between) {
-  SimulatedNetwork network(ranks, {.link = used_link});
+  SimulatedNetwork network(
+      ranks,
+      {.link = used_link, .machine_of = [](int rank) { return rank / ranks_of_machine; }, .inside = inside_machine});
   std::vector<std::vector<double>> ends(static_cast<std::size_t>(ranks));
   std::fill(std::begin(ended), std::end(ended), -1.0);
   network.run([&](SimulatedTransport& transport) {
@@ -225,6 +230,8 @@ std::pair<double, double> compare(int ranks, double scale, double slow) {
   computing.factor.back() = slow;
   const int workers = ranks * Inside::replicas;
   StepTimeOptions options{.workers = workers, .batch_of_worker = 2, .link = used_link};
+  options.ranks_of_machine = ranks_of_machine;
+  options.inside_machine = inside_machine;
   options.inside = {.latency = 0, .bytes_per_second = std::numeric_limits<double>::infinity()};
   options.machine.bytes_per_second = std::numeric_limits<double>::infinity();  // devices of a rank add up in no time
   options.seconds_of_steps = [&](int) { return seconds; };
@@ -258,6 +265,32 @@ TEST_CASE("the predicted step of a ring is that of a real training over a simula
 
 TEST_CASE("the predicted step of all-reduce is that of a real training over a simulated network", "[step_time]") {
   check_all<Rank, AllReduce, BucketBytes<16384>>();
+}
+
+TEST_CASE("the predicted step of ranks on machines is that of a real training over a simulated network",
+          "[step_time]") {
+  for (const int on_machine : {2, 3}) {
+    ranks_of_machine = on_machine;
+    CAPTURE(on_machine);
+    check_all<Rank, AllReduce, BucketBytes<16384>>();
+    check_all<Rank, Hierarchical<Ring, AllReduce>, BucketBytes<16384>>();
+    check_all<Rank, Hierarchical<AllReduce, Ring>, BucketBytes<65536>, DataParallel<2>>();
+  }
+  ranks_of_machine = 1;
+  check_all<Rank, Hierarchical<AllReduce, Ring>, BucketBytes<16384>>();
+}
+
+TEST_CASE("a hierarchy of machines scales as a ring of so many machines does", "[step_time]") {
+  const auto step = []<class Policy>(int ranks_of, Policy) {
+    return predict_step_time<Rank<Distributed<Imagined>, Policy>>(
+        {.workers = 1024, .link = {1e-5, 1.25e9}, .ranks_of_machine = ranks_of, .seconds_of_step = 1e-3});
+  };
+  const double flat = step(8, Ring{}).step, alone = step(1, Hierarchical<AllReduce, Ring>{}).step,
+               hierarchical = step(8, Hierarchical<AllReduce, Ring>{}).step, quickest = step(8, AllReduce{}).step;
+  CHECK(alone == Approx(step(1, Ring{}).step));
+  CHECK(hierarchical < flat / 5);  // of the latencies an eighth
+  CHECK(quickest < hierarchical);
+  CHECK(message_of([&] { step(0, Ring{}); }) == "predict_step_time: ranks_of_machine; expected at least one, found 0");
 }
 
 TEST_CASE("the predicted step of ranks with replicas is that of a real training over a simulated network",

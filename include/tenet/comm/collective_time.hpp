@@ -41,19 +41,23 @@ inline double seconds_by_servers(int ranks, int servers, long floats, const Simu
   std::vector<double> messages(n * static_cast<std::size_t>(servers));  // when they come
   // call(another rank, the time of its message, for how long that keeps ports busy)
   const auto for_each_message = [&](int server, auto call) {
-    const double busy = link.busy(part_of(floats, server, servers).count);
+    const BusySeconds busy = times.busy(part_of(floats, server, servers).count);
     double* const comes = &messages[static_cast<std::size_t>(server) * n];
     for (int rank = 0; rank < ranks; ++rank)
       if (rank != server) call(rank, comes[rank], busy);
   };
   for (int server = 0; server < servers; ++server)
-    for_each_message(server, [&](int rank, double& comes, double busy) { comes = times.send(rank, server, busy); });
+    for_each_message(server,
+                     [&](int rank, double& comes, const BusySeconds& busy) { comes = times.send(rank, server, busy); });
   for (int server = 0; server < servers; ++server) {
-    for_each_message(server, [&](int rank, double comes, double busy) { times.receive(rank, server, comes, busy); });
-    for_each_message(server, [&](int rank, double& comes, double busy) { comes = times.send(server, rank, busy); });
+    for_each_message(
+        server, [&](int rank, double comes, const BusySeconds& busy) { times.receive(rank, server, comes, busy); });
+    for_each_message(server,
+                     [&](int rank, double& comes, const BusySeconds& busy) { comes = times.send(server, rank, busy); });
   }
   for (int server = 0; server < servers; ++server)
-    for_each_message(server, [&](int rank, double comes, double busy) { times.receive(server, rank, comes, busy); });
+    for_each_message(
+        server, [&](int rank, double comes, const BusySeconds& busy) { times.receive(server, rank, comes, busy); });
   return times.last();
 }
 

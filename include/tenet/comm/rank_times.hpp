@@ -1,30 +1,50 @@
 #pragma once
 
 #include <bit>
+#include <optional>
 #include <tenet/comm/collectives.hpp>
+#include <tenet/comm/machines.hpp>
 #include <tenet/comm/simulated_link.hpp>
 
 /// The schedules of collectives without their numbers: what `comm/collectives.hpp` does, message by message, to the
 /// clocks of many ranks. The model is that of a `SimulatedNetwork` whose links are all alike, and so are the times, to
-/// the bit; but there are no threads, so that there may be thousands of ranks.
+/// the bit; but there are no threads, so that there may be thousands of ranks. Links may also be of two kinds, inside
+/// of machines and between them.
 namespace tenet {
+
+/// For how long a message keeps ports busy, on links of either kind.
+struct BusySeconds {
+  double between, inside;
+};
 
 /// The clocks and ports of ranks, from time 0 on. Times are seconds. There may be many ranks: what belongs to them lies
 /// in arrays, one for each kind.
 class RankTimes {
  public:
-  RankTimes(int ranks, const SimulatedLink& link)
-      : link_(link), clocks_(static_cast<std::size_t>(ranks)), taken_(clocks_.size()) {
-    if (link.is_wire) {
-      wires_.resize(clocks_.size());
-    } else {
-      sends_until_.resize(clocks_.size());
-      receives_.resize(clocks_.size());
-    }
+  RankTimes(int ranks, const SimulatedLink& link) : RankTimes(static_cast<std::size_t>(ranks), link, link) {}
+  /// `machine_of_rank`: of each rank a number of its machine, inside of which links are others.
+  RankTimes(const std::vector<int>& machine_of_rank, const SimulatedLink& link, const SimulatedLink& inside)
+      : RankTimes(machine_of_rank.size(), link, inside) {
+    machines_.emplace(machine_of_rank, inside.cost());
+    if (machines_->count() > 1) return;
+    link_ = inside;
+    machines_.reset();
   }
 
   int size() const { return static_cast<int>(clocks_.size()); }
+  /// Between machines, if there are several.
   const SimulatedLink& link() const { return link_; }
+  const SimulatedLink& link_inside() const { return inside_; }
+  const SimulatedLink& link_between(int from, int to) const { return is_inside(from, to) ? inside_ : link_; }
+  /// Null: there is one, or nothing is known of them.
+  const Machines* machines() const { return machines_ ? &*machines_ : nullptr; }
+  LinkCost cost() const {
+    LinkCost cost = link_.cost();
+    if (machines_) cost.machine = machines_->cost();
+    return cost;
+  }
+  /// Of a message of so many floats.
+  BusySeconds busy(long floats) const { return {link_.busy(floats), inside_.busy(floats)}; }
   double clock(int rank) const { return clocks_[index(rank)]; }
   /// Those of all ranks.
   const std::vector<double>& clocks() const { return clocks_; }
@@ -36,22 +56,28 @@ class RankTimes {
   void compute(int rank, double seconds) { clocks_[index(rank)] += seconds; }
 
   /// Sends a message that keeps ports busy for so many seconds; returns when its beginning comes.
-  double send(int from, int to, double busy) {
-    if (link_.is_wire) return wires_[index(from)].send(to, true, clock(from), busy) + link_.latency;
+  double send(int from, int to, const BusySeconds& busy) {
+    const bool inside = is_inside(from, to);
+    const SimulatedLink& link = inside ? inside_ : link_;
+    const double seconds = inside ? busy.inside : busy.between;
+    if (link.is_wire) return wires_[index(from)].send(to, true, clock(from), seconds) + link.latency;
     double& until = sends_until_[index(from)];
     const double leaves = std::max(clock(from), until);
-    until = leaves + busy;
-    return leaves + link_.latency;
+    until = leaves + seconds;
+    return leaves + link.latency;
   }
   /// Receives a message, and waits until it is there.
-  void receive(int from, int to, double comes, double busy) {
-    const double there = link_.is_wire ? wires_[index(to)].receive(from, true, comes, busy)
-                                       : receives_[index(to)].occupy(comes, busy, past_) + busy;
+  void receive(int from, int to, double comes, const BusySeconds& busy) {
+    const bool inside = is_inside(from, to);
+    const double seconds = inside ? busy.inside : busy.between;
+    const double there = (inside ? inside_ : link_).is_wire
+                             ? wires_[index(to)].receive(from, true, comes, seconds)
+                             : receives_[index(to)].occupy(comes, seconds, past_) + seconds;
     wait(to, there);
     taken_[index(from)] = std::max(taken_[index(from)], there);
   }
   /// Two ranks send each other a message, and receive it.
-  void exchange(int one, int other, double busy_of_one, double busy_of_other) {
+  void exchange(int one, int other, const BusySeconds& busy_of_one, const BusySeconds& busy_of_other) {
     const double from_one = send(one, other, busy_of_one), from_other = send(other, one, busy_of_other);
     receive(one, other, from_one, busy_of_one);
     receive(other, one, from_other, busy_of_other);
@@ -70,21 +96,67 @@ class RankTimes {
   }
   /// The same for one of them, to which nothing comes before some time.
   void forget_past(int rank, double time) {
-    if (link_.is_wire)
-      wires_[index(rank)].forget(time);
-    else
-      receives_[index(rank)].forget(time);
+    if (!wires_.empty()) wires_[index(rank)].forget(time);
+    if (!receives_.empty()) receives_[index(rank)].forget(time);
   }
 
  private:
+  RankTimes(std::size_t ranks, const SimulatedLink& link, const SimulatedLink& inside)
+      : link_(link), inside_(inside), clocks_(ranks), taken_(ranks) {
+    if (link.is_wire || inside.is_wire) wires_.resize(ranks);
+    if (link.is_wire && inside.is_wire) return;
+    sends_until_.resize(ranks);
+    receives_.resize(ranks);
+  }
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  bool is_inside(int from, int to) const { return machines_ && machines_->are_together(from, to); }
 
-  SimulatedLink link_;
+  SimulatedLink link_, inside_;  // between machines, inside of them
+  std::optional<Machines> machines_;
   std::vector<double> clocks_, taken_;  // the last: when what they have sent was received
   double past_ = 0;                     // no message comes before it
-  std::vector<double> sends_until_;     // each rank's port
+  std::vector<double> sends_until_;     // each rank's port, for all links that are no wires
   std::vector<detail::SimulatedPort> receives_;
   std::vector<detail::SimulatedPorts> wires_;
+};
+
+/// The same of some of its ranks, by numbers of their own, as a `Subgroup` is of a transport; all their links are
+/// alike. What ports did is forgotten only where that is asked for all ranks.
+class RankTimesOfGroup {
+ public:
+  /// `ranks` live longer than this.
+  RankTimesOfGroup(RankTimes& times, const std::vector<int>& ranks, const SimulatedLink& link)
+      : times_(times), ranks_(ranks), link_(link) {}
+
+  int size() const { return static_cast<int>(ranks_.size()); }
+  const SimulatedLink& link() const { return link_; }
+  LinkCost cost() const { return link_.cost(); }
+  double last() const {
+    double result = 0;
+    for (const int rank : ranks_) result = std::max(result, times_.clock(rank));
+    return result;
+  }
+  void wait(int rank, double until) { times_.wait(whole(rank), until); }
+  BusySeconds busy(long floats) const { return times_.busy(floats); }
+  double send(int from, int to, const BusySeconds& busy) { return times_.send(whole(from), whole(to), busy); }
+  void receive(int from, int to, double comes, const BusySeconds& busy) {
+    times_.receive(whole(from), whole(to), comes, busy);
+  }
+  void exchange(int one, int other, const BusySeconds& busy_of_one, const BusySeconds& busy_of_other) {
+    times_.exchange(whole(one), whole(other), busy_of_one, busy_of_other);
+  }
+  void finish(int rank) { times_.finish(whole(rank)); }
+  void finish() {
+    for (const int rank : ranks_) times_.finish(rank);
+  }
+  void forget_past() {}
+
+ private:
+  int whole(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+
+  RankTimes& times_;
+  const std::vector<int>& ranks_;
+  const SimulatedLink& link_;
 };
 
 namespace detail {
@@ -121,12 +193,13 @@ inline constexpr int most_in_exact_ring = 256;
 namespace detail {
 
 /// One of the rings of a collective: a message a rank and round, in which rank r of the ring sends its part r - round.
+template <class Times>
 class RingTimes {
  public:
-  RingTimes(RankTimes& times, long floats, bool goes_down = false) : times_(times), goes_down_(goes_down) {
+  RingTimes(Times& times, long floats, bool goes_down = false) : times_(times), goes_down_(goes_down) {
     const int n = times.size();
     comes_.resize(static_cast<std::size_t>(n));
-    for (int part = 0; part < n; ++part) busy_.push_back(times.link().busy(part_of(floats, part, n).count));
+    for (int part = 0; part < n; ++part) busy_.push_back(times.busy(part_of(floats, part, n).count));
   }
   void send(int round) {
     for (int place = 0; place < size(); ++place)
@@ -143,17 +216,19 @@ class RingTimes {
   int size() const { return times_.size(); }
   int rank_at(int place) const { return goes_down_ ? size() - 1 - place : place; }
   double& comes(int place) { return comes_[static_cast<std::size_t>(place)]; }
-  double sent(int place, int round) const {
+  const BusySeconds& sent(int place, int round) const {
     return busy_[static_cast<std::size_t>((place + 2 * size() - round) % size())];
   }
 
-  RankTimes& times_;
+  Times& times_;
   bool goes_down_;
-  std::vector<double> busy_, comes_;
+  std::vector<BusySeconds> busy_;
+  std::vector<double> comes_;
 };
 
 /// The rounds of `reduce_scatter`, of `all_gather`, or one after the other.
-inline void time_rounds(RankTimes& times, long floats, bool scatters, bool gathers) {
+template <class Times>
+void time_rounds(Times& times, long floats, bool scatters, bool gathers) {
   const int n = times.size();
   times.forget_past();
   if (n > most_in_exact_ring) {
@@ -161,7 +236,7 @@ inline void time_rounds(RankTimes& times, long floats, bool scatters, bool gathe
     for (int rank = 0; rank < n; ++rank) times.wait(rank, end);
     return;
   }
-  RingTimes ring(times, floats);
+  RingTimes<Times> ring(times, floats);
   const auto round = [&](int number) {
     ring.send(number);
     ring.receive(number);
@@ -173,24 +248,32 @@ inline void time_rounds(RankTimes& times, long floats, bool scatters, bool gathe
 }  // namespace detail
 
 /// What `reduce_scatter` and `all_gather` do to the clocks; what has been sent may still be under way.
-inline void time_reduce_scatter(RankTimes& times, long floats) { detail::time_rounds(times, floats, true, false); }
-inline void time_all_gather(RankTimes& times, long floats) { detail::time_rounds(times, floats, false, true); }
+template <class Times>
+void time_reduce_scatter(Times& times, long floats) {
+  detail::time_rounds(times, floats, true, false);
+}
+template <class Times>
+void time_all_gather(Times& times, long floats) {
+  detail::time_rounds(times, floats, false, true);
+}
 
 /// What `all_reduce_by_ring` does to the clocks.
-inline void time_ring(RankTimes& times, long floats) {
+template <class Times>
+void time_ring(Times& times, long floats) {
   detail::time_rounds(times, floats, true, true);
   times.finish();
 }
 
 /// What `all_reduce_by_two_rings` does to the clocks. Each ring uses one direction of the wires, so that of many ranks
 /// it takes as long as a ring of the longer half.
-inline void time_two_rings(RankTimes& times, long floats) {
+template <class Times>
+void time_two_rings(Times& times, long floats) {
   const int n = times.size();
   const long upper = part_of(floats, 0, 2).count, lower = part_of(floats, 1, 2).count;
   if (n > most_in_exact_ring && times.link().is_wire) return time_ring(times, std::max(upper, lower));
   if (n > most_in_exact_ring) return time_ring(times, floats);  // through one port one half comes behind the other
   times.forget_past();
-  detail::RingTimes up(times, upper), down(times, lower, true);
+  detail::RingTimes<Times> up(times, upper), down(times, lower, true);
   const auto round = [&](int number) {
     up.send(number);
     down.send(number);
@@ -202,49 +285,77 @@ inline void time_two_rings(RankTimes& times, long floats) {
   times.finish();
 }
 
-/// What `all_reduce_by_halving` does to the clocks; ranks are a power of two.
-inline void time_halving(RankTimes& times, long floats) {
-  const int ranks = times.size();
-  if (ranks < 1 || !std::has_single_bit(static_cast<unsigned>(ranks)))
-    fail("time_halving", "ranks", "a power of two", long{ranks});
-  const int rounds = std::countr_zero(static_cast<unsigned>(ranks));
+namespace detail {
+
+/// Both halves of `all_reduce_by_halving`: a message a rank and round.
+template <class Times>
+class HalvingTimes {
+ public:
+  HalvingTimes(Times& times, long floats) : times_(times), own_{floats} {
+    const int ranks = times.size();
+    if (ranks < 1 || !std::has_single_bit(static_cast<unsigned>(ranks)))
+      fail("time_halving", "ranks", "a power of two", long{ranks});
+    kept_.resize(static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(ranks))));
+    for (std::vector<BusySeconds>& seconds : kept_) {
+      const std::size_t known = own_.size();
+      own_.resize(2 * known);
+      for (std::size_t low = 0; low < known; ++low) {
+        const long lower = own_[low] >= 32 ? own_[low] / 32 * 16 : own_[low] / 2;
+        own_[low + known] = own_[low] - lower;
+        own_[low] = lower;
+      }
+      for (const long count : own_) seconds.push_back(times.busy(count));
+    }
+  }
+  void scatter() {
+    for (int round = 0; round < rounds(); ++round) exchange(round, true);
+  }
+  void gather() {
+    for (int round = rounds(); round-- > 0;) exchange(round, false);
+  }
+  /// Of how many numbers a rank has the sum in between.
+  long own(int rank) const { return own_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  int rounds() const { return static_cast<int>(kept_.size()); }
+  /// Pairs differ in the round's bit, which is the last one that tells how much they keep.
+  void exchange(int round, bool gives) {
+    const std::vector<BusySeconds>& seconds = kept_[static_cast<std::size_t>(round)];
+    const int bit = 1 << round;
+    times_.forget_past();
+    for (int base = 0; base < times_.size(); base += 2 * bit)
+      for (int low = 0; low < bit; ++low) {
+        const BusySeconds &lower = seconds[static_cast<std::size_t>(low)],
+                          &upper = seconds[static_cast<std::size_t>(low + bit)];
+        times_.exchange(base + low, base + low + bit, gives ? upper : lower, gives ? lower : upper);
+      }
+  }
+
+  Times& times_;
   // How long it takes to send what a rank keeps in each round. That depends on the rank's last bits: with those of the
   // round it keeps the upper part, else the lower one.
-  std::vector<std::vector<double>> kept(static_cast<std::size_t>(rounds));
-  std::vector<long> own{floats};
-  for (std::vector<double>& seconds : kept) {
-    const std::size_t known = own.size();
-    own.resize(2 * known);
-    for (std::size_t low = 0; low < known; ++low) {
-      const long lower = own[low] >= 32 ? own[low] / 32 * 16 : own[low] / 2;
-      own[low + known] = own[low] - lower;
-      own[low] = lower;
-    }
-    for (const long count : own) seconds.push_back(times.link().busy(count));
-  }
-  // Pairs differ in the round's bit, which is the last one that tells how much they keep.
-  const auto exchange = [&](int round, bool gives) {
-    const std::vector<double>& seconds = kept[static_cast<std::size_t>(round)];
-    const int bit = 1 << round;
-    times.forget_past();
-    for (int base = 0; base < ranks; base += 2 * bit)
-      for (int low = 0; low < bit; ++low) {
-        const double lower = seconds[static_cast<std::size_t>(low)],
-                     upper = seconds[static_cast<std::size_t>(low + bit)];
-        times.exchange(base + low, base + low + bit, gives ? upper : lower, gives ? lower : upper);
-      }
-  };
-  for (int round = 0; round < rounds; ++round) exchange(round, true);
-  for (int round = rounds; round-- > 0;) exchange(round, false);
+  std::vector<std::vector<BusySeconds>> kept_;
+  std::vector<long> own_;
+};
+
+}  // namespace detail
+
+/// What `all_reduce_by_halving` does to the clocks; ranks are a power of two.
+template <class Times>
+void time_halving(Times& times, long floats) {
+  detail::HalvingTimes<Times> halves(times, floats);
+  halves.scatter();
+  halves.gather();
   times.finish();
 }
 
 /// What `all_reduce_by_doubling` does to the clocks.
-inline void time_doubling(RankTimes& times, long floats) {
+template <class Times>
+void time_doubling(Times& times, long floats) {
   const int ranks = times.size();
   times.forget_past();
   const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
-  const double busy = times.link().busy(floats);
+  const BusySeconds busy = times.busy(floats);
   for (int rank = power; rank < ranks; ++rank)
     times.receive(rank, rank - power, times.send(rank, rank - power, busy), busy);
   for (int bit = 1; bit < power; bit *= 2) {
@@ -262,9 +373,12 @@ inline void time_doubling(RankTimes& times, long floats) {
   }
 }
 
-/// What `all_reduce` does to the clocks, which takes the quickest of these.
-inline void time_all_reduce(RankTimes& times, long floats) {
-  switch (AllReduceTimes(times.size(), floats, times.link().cost()).quickest()) {
+/// What `all_reduce` does to the clocks where it goes by messages among ranks that are alike, in the quickest way.
+template <class Times>
+void time_all_reduce_among_equals(Times& times, long floats) {
+  LinkCost cost = times.cost();
+  cost.machine = {};
+  switch (AllReduceTimes(times.size(), floats, cost).quickest()) {
     case AllReduceWay::doubling:
       return time_doubling(times, floats);
     case AllReduceWay::halving:
@@ -272,7 +386,7 @@ inline void time_all_reduce(RankTimes& times, long floats) {
     case AllReduceWay::two_rings:
       return time_two_rings(times, floats);
     case AllReduceWay::ring:
-    case AllReduceWay::machines:  // of which a link that all have knows nothing
+    case AllReduceWay::machines:
       return time_ring(times, floats);
   }
 }
@@ -281,7 +395,7 @@ inline void time_all_reduce(RankTimes& times, long floats) {
 inline void time_broadcast(RankTimes& times, long floats) {
   const int n = times.size();
   times.forget_past();
-  const double busy = times.link().busy(floats);
+  const BusySeconds busy = times.busy(floats);
   std::vector<double> comes(static_cast<std::size_t>(n));
   for (int rank = 0; rank < n; ++rank) {  // whoever sends to a rank stands before it
     int bit = 1;

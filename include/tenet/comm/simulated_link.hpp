@@ -18,6 +18,11 @@ struct SimulatedLink {
 
   /// For how long a message keeps the port that sends it, and the one that receives it.
   constexpr double busy(long floats) const { return static_cast<double>(floats) * sizeof(float) / bytes_per_second; }
+  constexpr void be_no_quicker_than(const SimulatedLink& other) {
+    latency = std::max(latency, other.latency);
+    bytes_per_second = std::min(bytes_per_second, other.bytes_per_second);
+    is_wire = is_wire && other.is_wire;
+  }
   /// To choose between algorithms. Sums take no time here.
   constexpr LinkCost cost() const { return {latency, sizeof(float) / bytes_per_second, 0, false, is_wire}; }
 };
@@ -34,7 +39,10 @@ struct SimulatedNetworkOptions {
   /// A delay that has no end: the message is lost, and those behind it on its way wait for ever.
   static constexpr double never = std::numeric_limits<double>::infinity();
 
-  SimulatedLink link{};  ///< between any two ranks, unless `link_between` says otherwise
+  SimulatedLink link{};  ///< between any two ranks, unless what follows says otherwise
+  /// A number of the machine on which a rank runs; none: nothing is known of machines.
+  Function<int(int rank)> machine_of{};
+  SimulatedLink inside{.latency = 1e-6, .bytes_per_second = 1e10};  ///< between ranks of one machine
   Function<SimulatedLink(int from, int to)> link_between{};
   Function<double(const SimulatedMessage&)> delay{};  ///< by so many seconds a message comes later
   std::map<int, double> deaths{};                     ///< rank -> the time at which it dies

@@ -4,7 +4,9 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
+#include <tenet/comm/machines.hpp>
 #include <tenet/comm/simulated_link.hpp>
 #include <thread>
 
@@ -41,9 +43,13 @@ class SimulatedTransport;
 class SimulatedNetwork {
  public:
   explicit SimulatedNetwork(int size, SimulatedNetworkOptions options = {})
-      : size_(size), options_(std::move(options)), slowest_{options_.link} {
+      : size_(size), options_(std::move(options)) {
     if (size < 1) fail("SimulatedNetwork", "ranks", "at least one", long{size});
-    if (options_.link_between) slowest_ = {0, std::numeric_limits<double>::infinity()};
+    std::vector<int> machine_of_rank;
+    for (int rank = 0; rank < size; ++rank)
+      machine_of_rank.push_back(options_.machine_of ? options_.machine_of(rank) : rank);
+    machines_ = std::make_unique<const Machines>(machine_of_rank, LinkCost{});
+    SimulatedLink slowest = fastest, slowest_inside = fastest;
     for (int from = 0; from < size; ++from)
       for (int to = 0; to < size; ++to) {
         if (from == to) continue;
@@ -52,10 +58,11 @@ class SimulatedNetwork {
           fail("SimulatedNetwork", "the link from rank " + std::to_string(from) + " to rank " + std::to_string(to),
                "a latency that is not negative, and a positive bandwidth",
                std::to_string(link.latency) + " s and " + std::to_string(link.bytes_per_second) + " bytes/s");
-        slowest_.latency = std::max(slowest_.latency, link.latency);
-        slowest_.bytes_per_second = std::min(slowest_.bytes_per_second, link.bytes_per_second);
-        slowest_.is_wire = slowest_.is_wire && link.is_wire;
+        (machines_->are_together(from, to) ? slowest_inside : slowest).be_no_quicker_than(link);
       }
+    machines_ = std::make_unique<const Machines>(machine_of_rank, slowest_inside.cost());
+    cost_ = (size == 1 ? options_.link : machines_->count() == 1 ? slowest_inside : slowest).cost();
+    if (knows_machines()) cost_.machine = machines_->cost();
     ranks_.resize(index(size));
   }
   SimulatedNetwork(const SimulatedNetwork&) = delete;
@@ -125,6 +132,7 @@ class SimulatedNetwork {
     std::condition_variable wake{};
   };
 
+  static constexpr SimulatedLink fastest{0, std::numeric_limits<double>::infinity(), true};
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
   static bool is_peer_failure(const std::exception_ptr& thrown) {
     try {
@@ -136,8 +144,10 @@ class SimulatedNetwork {
     }
   }
 
+  bool knows_machines() const { return options_.machine_of && machines_->count() > 1; }
   SimulatedLink link_between(int from, int to) const {
-    return options_.link_between ? options_.link_between(from, to) : options_.link;
+    if (options_.link_between) return options_.link_between(from, to);
+    return machines_->are_together(from, to) ? options_.inside : options_.link;
   }
   double death(int rank) const {
     const auto found = options_.deaths.find(rank);
@@ -193,7 +203,8 @@ class SimulatedNetwork {
 
   int size_;
   SimulatedNetworkOptions options_;
-  SimulatedLink slowest_;
+  std::unique_ptr<const Machines> machines_;  // where nothing is known, one for each rank
+  LinkCost cost_;
   std::mutex mutex_;
   std::deque<Rank> ranks_;
 };
@@ -203,8 +214,9 @@ class SimulatedTransport {
  public:
   int rank() const { return rank_; }
   int size() const { return network_->size_; }
-  /// That of the slowest link, as in the end all wait for it.
-  LinkCost link() const { return network_->slowest_.cost(); }
+  /// That of the slowest link, inside of machines and between them, as in the end all wait for it.
+  LinkCost link() const { return network_->cost_; }
+  const Machines* machines() const { return network_->knows_machines() ? network_->machines_.get() : nullptr; }
   /// The virtual one; for those who wait by a real clock as well.
   std::chrono::nanoseconds limit() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -362,7 +374,7 @@ class SimulatedTransport {
   int rank_;
 };
 
-static_assert(Transport<SimulatedTransport>);
+static_assert(KnowsMachines<SimulatedTransport>);
 
 template <class Body>
 std::vector<std::exception_ptr> SimulatedNetwork::execute(Body& body) {

@@ -23,10 +23,7 @@ namespace detail {
 class ServerSteps {
  public:
   ServerSteps(const SimulatedTraining& training, SimulatedServers servers, int steps)
-      : training_(training),
-        servers_(std::move(servers)),
-        times_(training.ranks, training.link),
-        result_(training.ranks, steps) {
+      : training_(training), servers_(std::move(servers)), times_(training.times()), result_(training.ranks, steps) {
     if (servers_.servers.empty())
       for (int rank = 0; rank < training.ranks; ++rank) servers_.servers.push_back(rank);
     for (const int server : servers_.servers)
@@ -156,9 +153,8 @@ class ServerSteps {
   }
   /// A message from a rank to another, with so many floats.
   void send(What what, int from, int to, int part, long floats, long clock = 0) {
-    const double busy = training_.link.busy(floats);
-    if (from != to) rank_at(from).busy += busy;
-    add(from == to ? times_.clock(from) : times_.send(from, to, busy), what, from, to, part, clock);
+    if (from != to) rank_at(from).busy += times_.link_between(from, to).busy(floats);
+    add(from == to ? times_.clock(from) : times_.send(from, to, times_.busy(floats)), what, from, to, part, clock);
   }
   static long floats_of(What what, const Part& part) {
     return what == What::push || what == What::pulled ? header + part.floats : header;
@@ -224,9 +220,9 @@ class ServerSteps {
     Part& part = part_at(event.part);
     times_.forget_past(event.to, event.time);
     if (event.from != event.to) {
-      const double busy = training_.link.busy(floats_of(event.what, part));
-      rank_at(event.to).busy += busy;
-      times_.receive(event.from, event.to, event.time, busy);
+      const long floats = floats_of(event.what, part);
+      rank_at(event.to).busy += times_.link_between(event.from, event.to).busy(floats);
+      times_.receive(event.from, event.to, event.time, times_.busy(floats));
     }
     times_.wait(event.to, event.time);
     switch (event.what) {

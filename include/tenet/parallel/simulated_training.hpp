@@ -1,7 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <tenet/comm/rank_times.hpp>
+#include <tenet/comm/machine_times.hpp>
 #include <tenet/core/function.hpp>
 
 /// What the ranks of a training do in a step, without the numbers: when each of them computes, sends and waits. It is
@@ -35,6 +35,8 @@ struct SimulatedTraining {
 
   int ranks = 1, replicas = 1;
   SimulatedLink link{};
+  int ranks_of_machine = 1;  ///< consecutive ones; the last machine has those that are left
+  SimulatedLink inside{};    ///< between ranks of one machine
 
   // Of one device.
   double before = 0;   ///< its passes over the pieces of a batch before the last one
@@ -46,7 +48,8 @@ struct SimulatedTraining {
   double core_share = 0;  ///< of the time in which messages of buckets are under way: what the pass loses by them
 
   Exchange exchange = Exchange::none;
-  bool by_ring = false;  ///< as `Ring` does it; else in the quickest way
+  /// How numbers are added up: in the quickest way, as `Ring` does it, or as `Hierarchical` does.
+  bool by_ring = false, by_machines = false, rings_inside = false, rings_between = false;
   /// Or in some other way, which takes so many seconds from when the last rank has come.
   double (*formula)(int ranks, long floats, const LinkCost& link) = nullptr;
   bool scatters = false;       ///< a rank has a part of each bucket, updates it, and sends the new parameters
@@ -71,6 +74,13 @@ struct SimulatedTraining {
     double result = 0;
     for (int i = 0; i < replicas; ++i) result = std::max(result, factor(rank * replicas + i, step));
     return result;
+  }
+  /// The clocks of all ranks.
+  RankTimes times() const {
+    if (ranks_of_machine <= 1) return {ranks, link};
+    std::vector<int> machine_of_rank;
+    for (int rank = 0; rank < ranks; ++rank) machine_of_rank.push_back(rank / ranks_of_machine);
+    return {machine_of_rank, link, inside};
   }
 };
 
@@ -123,7 +133,7 @@ class CollectiveSteps {
  public:
   explicit CollectiveSteps(const SimulatedTraining& training)
       : training_(training),
-        times_(training.ranks, training.link),
+        times_(training.times()),
         begins_(static_cast<std::size_t>(training.ranks)),
         sent_(begins_.size()),
         free_(begins_.size()),
@@ -364,14 +374,25 @@ class CollectiveSteps {
   void reduce(long floats) {
     timed([&] {
       if (training_.formula != nullptr)
-        meet_for(training_.formula(training_.ranks, floats, times_.link().cost()));
-      else if (!training_.by_ring || !has_lines_for(training_.ranks, floats))
-        time_all_reduce(times_, floats);
-      else if (AllReduceTimes(training_.ranks, floats, times_.link().cost()).two_rings)
-        time_two_rings(times_, floats);
+        meet_for(training_.formula(training_.ranks, floats, times_.cost()));
+      else if (!training_.by_machines || !has_lines_for(training_.ranks, floats))
+        reduce_by(training_.by_ring, times_, floats);
+      else if (times_.machines() == nullptr)  // all ranks are on one, or each has one to itself
+        reduce_by(training_.ranks_of_machine > 1 ? training_.rings_inside : training_.rings_between, times_, floats);
       else
-        time_ring(times_, floats);
+        time_parts_of_machines(times_, floats, training_.rings_inside, [&](RankTimesOfGroup& group, long part) {
+          reduce_by(training_.rings_between, group, part);
+        });
     });
+  }
+  template <class Times>
+  static void reduce_by(bool ring, Times& times, long floats) {
+    if (!ring || !has_lines_for(times.size(), floats))
+      time_all_reduce(times, floats);
+    else if (times.link().is_wire && times.size() > 2)
+      time_two_rings(times, floats);
+    else
+      time_ring(times, floats);
   }
 
   void meet_for(double seconds) {

@@ -25,6 +25,8 @@ struct StepTimeOptions {
   int workers = 0;           ///< devices of all ranks together; 0: those of one rank
   int batch_of_worker = 32;  ///< samples of each device in a step; of devices that share a program, of all of them
   SimulatedLink link{};      ///< between ranks
+  int ranks_of_machine = 1;  ///< so many consecutive ranks share a machine, between which links are others:
+  SimulatedLink inside_machine{.latency = 1e-6, .bytes_per_second = 1e10};
   /// Between devices of one rank: what a message costs, and how fast one copies.
   SimulatedLink inside{.latency = 1e-6, .bytes_per_second = 1e10};
   Machine machine{};
@@ -71,6 +73,8 @@ class StepTimePrediction {
            std::to_string(options_.workers));
     if (!(options_.core_share >= 0 && options_.core_share <= 1))
       fail("predict_step_time", "core_share", "from 0 to 1", std::to_string(options_.core_share));
+    if (options_.ranks_of_machine < 1)
+      fail("predict_step_time", "ranks_of_machine", "at least one", options_.ranks_of_machine);
     ranks_ = options_.workers / devices;
     if (Shards::in_all > 0 && Shards::in_all % options_.workers != 0)
       fail("Reproducible", "number of workers", "1, 2, 4 or 8", options_.workers);
@@ -266,6 +270,8 @@ class StepTimePrediction {
     training.ranks = ranks_;
     training.replicas = replicas;
     training.link = options_.link;
+    training.ranks_of_machine = options_.ranks_of_machine;
+    training.inside = options_.inside_machine;
     training.waking = options_.waking;
     training.core_share = options_.core_share;
     training.slowness = options_.slowness;
@@ -316,6 +322,7 @@ class StepTimePrediction {
         training.ranks = replicas;
         training.replicas = 1;
         training.link = options_.inside;
+        training.ranks_of_machine = 1;
         training.exchange = SimulatedTraining::Exchange::buckets;
         training.meet = true;
       } else {
@@ -345,6 +352,11 @@ class StepTimePrediction {
     }
     training.by_ring = traffic.gradients == &ring_moves;
     training.formula = ModelledStep<Trainer>::formula();
+    if constexpr (HasLevels<Synchronisation>) {
+      training.by_machines = true;
+      training.rings_inside = Synchronisation::rings_inside;
+      training.rings_between = Synchronisation::rings_between;
+    }
     return training;
   }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <tenet/comm/shared_memory.hpp>
+#include <tenet/parallel/hierarchical.hpp>
 #include <tenet/parallel/hogwild.hpp>
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/parallel/micro_batches.hpp>
@@ -34,7 +35,8 @@ using SynchronisationsAnd =
     List<More..., tenet::Direct, tenet::AllReduce, tenet::Ring, tenet::Hogwild<8>, tenet::ShardedOptimizer,
          tenet::LocalSgd<3>, tenet::ParameterServer<>, tenet::ParameterServer<tenet::OnRank<1>>,
          tenet::ParameterServer<tenet::Sharded, tenet::Asynchronous>,
-         tenet::ParameterServer<tenet::Sharded, tenet::BoundedStaleness<2>>>;
+         tenet::ParameterServer<tenet::Sharded, tenet::BoundedStaleness<2>>,
+         tenet::Hierarchical<tenet::AllReduce, tenet::Ring>>;
 using NamedSynchronisations = SynchronisationsAnd<>;
 using AllSynchronisations = SynchronisationsAnd<Unnamed>;
 using Shards = List<tenet::WholeBatch, tenet::MicroBatches<2>, tenet::Reproducible>;
