@@ -126,9 +126,9 @@ TEST_CASE("a step that leaves buckets to the next one ends with its pass, and th
   training.buckets = {{1, 3, 0, Kind::sum}, {6, 5, 0, Kind::gradients, 2}, {4, 10, 0, Kind::gradients, 0}};
   const SimulatedSteps steps = simulate(training, 3);
   CHECK(steps.end(0, 0) == Approx(10));
-  // The last bucket has come at 15, is updated in 2 s, then the other one in 3; the pass takes 10.
-  CHECK(steps.end(0, 1) == Approx(15 + 2 + 3 + 10));
-  CHECK(steps.end(0, 2) == Approx(2 * (15 + 2 + 3) + 10));
+  // The bucket that is needed first has come at 15; the other one at 11, and is updated in 3 s meanwhile.
+  CHECK(steps.end(0, 1) == Approx(15 + 2 + 10));
+  CHECK(steps.end(0, 2) == Approx(2 * (15 + 2) + 10));
   CHECK(steps.computing == Approx(2 * 3 * (10 + 5)));
   // Needed first, sent first: behind 14 s it has come, and the other one at 20, 2 s before it is needed at 18.
   training.buckets = {{1, 3, 0, Kind::sum}, {4, 10, 0, Kind::gradients, 0}, {6, 10, 0, Kind::gradients, 2}};
