@@ -285,6 +285,48 @@ TEST_CASE("local SGD: what ranks send now and then is recorded, and planned for 
   }
 }
 
+TEST_CASE("links: what one rank has sent another one has received, and when", "[timeline]") {
+  constexpr int ranks = 3;
+  const trace::File file = train_ranks<Ring, Buckets>(ranks, 3);
+  std::vector<trace::Event> sent[ranks][ranks], received[ranks][ranks];
+  int shared = 0;
+  for (const auto& [row, name] : file.rows) {
+    int from = 0, to = 0;
+    if (std::sscanf(name.c_str(), "link from %d to %d", &from, &to) != 2) {
+      shared += name == "link from " + std::to_string(row.first) + " to all";
+      continue;
+    }
+    CAPTURE(name, row.first);
+    REQUIRE((row.first == from || row.first == to));
+    (row.first == from ? sent : received)[from][to] = file.of(row.first, row.second, "message");
+    for (const trace::Event& message : file.of(row.first, row.second, "message")) {
+      CHECK(message.name.starts_with(row.first == from ? "send " : "receive "));
+      CHECK(message.arguments["peer"].number == (row.first == from ? to : from));
+    }
+  }
+  CHECK(shared == ranks);  // results are few numbers, which lie in memory that all have
+  for (int from = 0; from < ranks; ++from)
+    for (int to = 0; to < ranks; ++to) {
+      CAPTURE(from, to);
+      const auto &out = sent[from][to], &in = received[from][to];
+      REQUIRE(out.size() == in.size());
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        CHECK(out[i].arguments["bytes"].number == in[i].arguments["bytes"].number);
+        CHECK(out[i].begin < in[i].end());
+      }
+      if (to == (from + 1) % ranks) CHECK(out.size() >= 3 * 4);  // each step 2 · 2 messages for each bucket
+    }
+}
+
+TEST_CASE("links: ranks talk to the server, and not to each other", "[timeline]") {
+  constexpr int ranks = 3;
+  const trace::File file = train_ranks<ParameterServer<OnRank<1>>>(ranks, 3);
+  std::set<std::string> found;
+  for (const auto& [row, name] : file.rows)
+    if (name.starts_with("link ")) found.insert(name.substr(10));
+  CHECK(found == std::set<std::string>{"0 to 1", "1 to 0", "1 to 1", "1 to 2", "2 to 1"});
+}
+
 TEST_CASE("a sharded optimizer: parameters are gathered while other buckets are updated", "[timeline]") {
   const trace::File file = train_two<ShardedOptimizer, Buckets>(3);
   for (const long rank : {0L, 1L}) {
@@ -335,6 +377,14 @@ TEST_CASE("replicas have a row each, and a row for what each sends", "[timeline]
     CHECK(named(by_ring.of(0, row, "collective"), "bucket 0").size() == 3);
   }
   CHECK(names == std::set<std::string>{"communication of replica 0", "communication of replica 1"});
+  // What each of them sent the other one, and received from it.
+  std::map<std::string, int> links;
+  for (const auto& [row, name] : by_ring.rows)
+    if (name.starts_with("link from ")) {
+      ++links[name];
+      CHECK(!by_ring.of(row.first, row.second, "message").empty());
+    }
+  CHECK(links == std::map<std::string, int>{{"link from 0 to 1", 2}, {"link from 1 to 0", 2}});
   const CommunicationOverlap found = ring.timeline().overlap();
   CHECK(found.seconds > 0);
   CHECK(found.hidden_seconds > 0);

@@ -131,7 +131,7 @@ TEST_CASE("passes are the steps of one that follow each other", "[timeline_repor
 TEST_CASE("a report of rows by hand", "[timeline_report]") {
   const Hand hand;
   TimelineRecorder recorder(100);
-  TimelineRow &device = recorder.add_row("device 0"), &link = recorder.add_row("communication \"x\"");
+  TimelineRow &device = recorder.add_row("device 0"), &link = recorder.add_row("communication \"x\"", 2);
   // Three training steps, of 100, 60 and 400 microseconds: the first is the median.
   const std::int64_t lengths[]{100'000, 60'000, 400'000};
   std::int64_t begin = 1'000'000;
@@ -151,13 +151,22 @@ TEST_CASE("a report of rows by hand", "[timeline_report]") {
     link.add({.begin = begin + 6 * l, .end = begin + 7 * l, .name = "numbers", .kind = SpanKind::wait});
     link.add(
         {.begin = begin + 5 * l, .end = begin + 8 * l, .name = "bucket", .number = 0, .kind = SpanKind::collective});
+    link.add({.begin = begin + 7 * l,
+              .end = begin + 8 * l,
+              .name = "send",
+              .subject = "bucket",
+              .number = 0,
+              .bytes = 4000,
+              .peer = 1,
+              .kind = SpanKind::message});
     begin += 10 * l;
   }
   const TimelineReport report(recorder, {&hand.program, 1}, 1);
   CHECK(report.overlap().hidden_share() == Approx(1.0 / 3));
   CHECK(report.text() ==
         "device 0                     busy  0.000392 s,  70 % of the time; 18 spans\n"
-        "communication \"x\"            busy  0.000168 s,  30 % of the time; 6 spans\n"
+        "communication \"x\"            busy  0.000168 s,  30 % of the time; 9 spans\n"
+        "link from 2 to 1             busy  0.000056 s,  10 % of the time; 3 messages, 0.012 MB\n"
         "communication: 0.000168 s, 33 % of it hidden behind computation; numbers moved for 0.000112 s, 50 % of it "
         "hidden\n"
         "training step 1 (median of those kept): 100.0 us with 4 samples\n"
@@ -179,6 +188,12 @@ TEST_CASE("a report of rows by hand", "[timeline_report]") {
   CHECK(steps[0].name == "step0");
   CHECK(steps[0].duration == Approx(20));
   CHECK(file.of(0, 2, "collective")[0].name == "bucket 0");
+  CHECK(file.rows.at({0, 3}) == "link from 2 to 1");
+  const auto sent = file.of(0, 3, "message");
+  REQUIRE(sent.size() == 3);
+  CHECK(sent[0].name == "send bucket 0");
+  CHECK(sent[0].begin == Approx(1070));
+  CHECK(sent[0].arguments["bytes"].number == 4000);
   // The plan stands beside the first training step, and is as long as what it computed.
   const auto planned = file.of(TimelineReport::planned_process, 1, "step");
   REQUIRE(planned.size() == 4);

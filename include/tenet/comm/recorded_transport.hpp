@@ -15,7 +15,9 @@ class RecordedTransport {
  public:
   /// Adds the row `name` to those of the device's recorder.
   RecordedTransport(T transport, TimelineRow& device, std::string name)
-      : timeline_row(&device.recorder().add_row(std::move(name))), device_{&device}, transport_(std::move(transport)) {
+      : timeline_row(&device.recorder().add_row(std::move(name), transport.rank())),
+        device_{&device},
+        transport_(std::move(transport)) {
     const LinkCost cost = transport_.link();
     device.recorder().describe_link({transport_.size(), cost.seconds, cost.seconds_per_float, cost.seconds_per_sum,
                                      cost.shares, cost.is_wire, cost.machine.count, cost.machine.fewest,

@@ -22,8 +22,8 @@ class TimelineRecorder;
 /// what lay in its place before.
 class TimelineRow {
  public:
-  TimelineRow(TimelineRecorder& recorder, std::string name, int capacity)
-      : recorder_(&recorder), name_(std::move(name)), slots_(static_cast<std::size_t>(capacity)) {}
+  TimelineRow(TimelineRecorder& recorder, std::string name, int capacity, int worker)
+      : recorder_(&recorder), name_(std::move(name)), worker_(worker), slots_(static_cast<std::size_t>(capacity)) {}
 
   void add(const Span& span) noexcept {
     const std::uint64_t number = begun_.load(std::memory_order_relaxed);
@@ -58,6 +58,8 @@ class TimelineRow {
   long capacity() const { return static_cast<long>(slots_.size()); }
 
   const std::string& name() const { return name_; }
+  /// Of which rank or replica it has the messages; negative: of none.
+  int worker() const { return worker_; }
   TimelineRecorder& recorder() const { return *recorder_; }
 
  private:
@@ -67,6 +69,7 @@ class TimelineRow {
 
   TimelineRecorder* recorder_;
   std::string name_;
+  int worker_;
   std::vector<Slot> slots_;
   alignas(64) std::atomic<std::uint64_t> begun_{0};
   std::atomic<std::uint64_t> done_{0};
@@ -90,8 +93,8 @@ class TimelineRecorder {
   TimelineRecorder(const TimelineRecorder&) = delete;
   TimelineRecorder& operator=(const TimelineRecorder&) = delete;
 
-  TimelineRow& add_row(std::string name) {
-    auto row = std::make_unique<TimelineRow>(*this, std::move(name), capacity_);
+  TimelineRow& add_row(std::string name, int worker = -1) {
+    auto row = std::make_unique<TimelineRow>(*this, std::move(name), capacity_, worker);
     const Lock lock(locked_);  // replicas add theirs at the same time
     return *rows_.emplace_back(std::move(row));
   }

@@ -6,30 +6,14 @@
 #include <optional>
 #include <span>
 #include <tenet/comm/collectives.hpp>
-#include <tenet/core/intervals.hpp>
 #include <tenet/core/timeline.hpp>
 #include <tenet/io/trace_event.hpp>
 #include <tenet/train/planned_steps.hpp>
+#include <tenet/train/recorded_row.hpp>
 #include <tuple>
 
 /// What a trainer has recorded, for people and for Perfetto.
 namespace tenet {
-
-/// A row as it was when the report was made.
-struct RecordedRow {
-  std::string name;
-  long added = 0;           ///< of these the last ones are kept
-  std::vector<Span> spans;  ///< in the order in which they ended
-
-  long dropped() const { return added - static_cast<long>(spans.size()); }
-  /// When one of these kinds took place.
-  std::vector<Interval> during(std::initializer_list<SpanKind> kinds) const {
-    std::vector<Interval> result;
-    for (const Span& span : spans)
-      if (std::find(kinds.begin(), kinds.end(), span.kind) != kinds.end()) result.push_back({span.begin, span.end});
-    return united(std::move(result));
-  }
-};
 
 /// How long ranks or replicas communicated, and for how much of that time some device of this rank computed.
 struct CommunicationOverlap {
@@ -109,12 +93,15 @@ class TimelineReport {
         rank_(recorder.rank()),
         ranks_(recorder.ranks()) {
     for (const auto& row : recorder.rows()) {
-      rows_.push_back({row->name(), 0, row->spans()});
+      rows_.push_back({row->name(), 0, row->spans(), row->worker()});
       rows_.back().added = row->added();
     }
+    links_ = links_of(rows_);
   }
 
   const std::vector<RecordedRow>& rows() const { return rows_; }
+  /// What the messages among them moved over each link.
+  const std::vector<RecordedRow>& links() const { return links_; }
   std::span<const PlannedSteps> programs() const { return programs_; }
   int rank() const { return rank_; }
   CommunicationOverlap overlap() const { return communication_overlap(rows_); }
@@ -136,6 +123,13 @@ class TimelineReport {
            all.end > all.begin ? 100 * busy / seconds(all.end - all.begin) : 0, row.spans.size());
       if (row.dropped() > 0) line(", %ld older ones dropped", row.dropped());
       result += "\n";
+    }
+    for (const RecordedRow& link : links_) {
+      const double busy = seconds(length_of(link.during({SpanKind::message})));
+      double bytes = 0;
+      for (const Span& span : link.spans) bytes += static_cast<double>(span.bytes);
+      line("%-28s busy %9.6f s, %3.0f %% of the time; %zu messages, %.3f MB\n", link.name.c_str(), busy,
+           all.end > all.begin ? 100 * busy / seconds(all.end - all.begin) : 0, link.spans.size(), 1e-6 * bytes);
     }
     if (const CommunicationOverlap found = overlap(); found.seconds > 0)
       line(
@@ -161,9 +155,10 @@ class TimelineReport {
     return result;
   }
 
-  /// A file in the Trace Event format: a process for the rank, whose number is the rank's, with a row for each device
-  /// and for communication; and a process `planned_process` + rank with the planned schedule of one training step, at
-  /// the time of the measured one. Files of several ranks are joined by `TraceEvents::merge`.
+  /// A file in the Trace Event format: a process for the rank, whose number is the rank's, with a row for each device,
+  /// for communication, and for each link over which it has a message; and a process `planned_process` + rank with the
+  /// planned schedule of one training step, at the time of the measured one. Files of several ranks are joined by
+  /// `TraceEvents::merge`.
   void write(const std::string& path) const { events().write(path); }
   TraceEvents events() const {
     TraceEvents events;
@@ -181,6 +176,11 @@ class TimelineReport {
           events.overlapping(process, number, ++requests, name_of(span), category_of(span.kind), span.begin, span.end,
                              arguments_of(span));
       add_row(events, process, number, row);
+    }
+    for (std::size_t l = 0; l < links_.size(); ++l) {
+      const long number = static_cast<long>(rows_.size() + l) + 1;
+      events.row(process, number, links_[l].name);
+      add_row(events, process, number, links_[l]);
     }
     if (const auto step = median_step()) add_plan(events, *step);
     return events;
@@ -392,7 +392,7 @@ class TimelineReport {
   std::size_t devices_;
   TimelineLink link_;
   int rank_, ranks_;
-  std::vector<RecordedRow> rows_;
+  std::vector<RecordedRow> rows_, links_;
 };
 
 }  // namespace tenet
