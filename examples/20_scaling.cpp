@@ -107,7 +107,9 @@ int main(int argc, char** argv) {
       of_samples.y.push_back(point.samples_per_second);
       of_efficiency.y.push_back(point.efficiency);
     }
-    json.add(policy.name, of_efficiency.y);
+    json.add(policy.name, of_efficiency.y)
+        .add(policy.name + ", workers", of_samples.x)
+        .add(policy.name + ", samples a second", of_samples.y);
     samples.names.push_back(policy.name);
     samples.curves.push_back(of_samples);
     efficiency.names.push_back(policy.name);

@@ -4,7 +4,7 @@
     tools/figures.py --measure          measures anew (./dev train, ./dev bench; an hour and a half) and writes the tables
     tools/figures.py --measure cpu …    measures some anew, by the names of tables; `cuda` wants a GPU
     tools/figures.py                    writes the tables from the files that are there
-    tools/figures.py --check            fails if a table differs from its file
+    tools/figures.py --check            fails if a table differs from its file, or curves are not drawn as they should
 
 A table stands between <!-- figures: NAME --> and <!-- end figures -->, where NAME is that of docs/figures/NAME.json, or
 `training` for what the trainings found.
@@ -21,10 +21,12 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
+from check_curves import faults_of  # noqa: E402
 from servers import Others  # noqa: E402
 
 FIGURES = ROOT / "docs" / "figures"
 PAGES = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "cuda.md"]
+CURVES = [ROOT / "docs" / "images" / "scaling_resnet18.svg"]  # tools/make_figures.sh scaling
 BENCHMARKS = {"hybrid": [], "compile": [], "products": [], "cpu": [], "parallel": []}
 OF_GPU = {"cuda": []}  # measured where there is a GPU, by name only
 TRAININGS = {"lenet": [], "resnet18": ["--images", "6000", "--epochs", "2"]}
@@ -137,6 +139,10 @@ def main() -> int:
         if not options.check:
             page.write_text(after)
         print(f"{page.relative_to(ROOT)}: " + ("differs from docs/figures" if options.check else "written"))
+    for picture in CURVES:
+        faults = faults_of(picture)
+        stale = stale or bool(faults)
+        print("".join(f"{picture.relative_to(ROOT)}: {fault}\n" for fault in faults), end="")
     return 1 if options.check and stale else 0
 
 
