@@ -63,6 +63,7 @@ void check_rank() {
 TEST_CASE("several devices train together, in pieces, through memories that are closed to the host", "[cuda][nccl]") {
   check_training<CudaOnHost<>, 2, AllReduce, MicroBatches<2>>();
   check_training<CudaOnHost<>, 2, ParameterServer<Sharded>>();
+  check_training<CudaOnHost<>, 2, ParameterServer<OnCpu>>();
   check_rank<CudaOnHost<>, 2>();
 }
 
@@ -71,15 +72,20 @@ TEST_CASE("one GPU, and two, train through NCCL", "[cuda][nccl]") {
     check_training<Cuda<0>, 1, AllReduce, SyncBatchNorm>();  // whose sums are NCCL's, with one GPU, too
   if (gpu::device_count() > 1) check_training<Cuda<0>, 2>();
   if (gpu::device_count() > 1) check_training<Cuda<0>, 2, ParameterServer<Sharded>>();
+  if (gpu::device_count() > 0) check_training<Cuda<0>, 1, ParameterServer<OnCpu>, SyncBatchNorm>();
+  if (gpu::device_count() > 1) check_training<Cuda<0>, 2, ParameterServer<OnCpu>>();
   if (gpu::device_count() > 0) check_rank<Cuda<0>, 1, Ring>();
   if (gpu::device_count() > 1) check_rank<Cuda<0>, 2, ShardedOptimizer>();
 }
 
 TEST_CASE("a rank's gradients go to servers from a memory that is closed to the host, recorded", "[cuda][nccl]") {
-  using Server = ParameterServer<Sharded, Asynchronous>;
-  run_as_rank(check_same<TrainerBy<Reference, Single>, TrainerBy<CudaOnHost<>, Distributed<ThreadWorld>, Server>>);
-  if (gpu::device_count() > 0)
-    run_as_rank(check_same<TrainerBy<Reference, Single>, TrainerBy<Cuda<0>, Distributed<ThreadWorld>, Server>>);
+  const auto check = []<class Server>(std::type_identity<Server>) {
+    run_as_rank(check_same<TrainerBy<Reference, Single>, TrainerBy<CudaOnHost<>, Distributed<ThreadWorld>, Server>>);
+    if (gpu::device_count() > 0)
+      run_as_rank(check_same<TrainerBy<Reference, Single>, TrainerBy<Cuda<0>, Distributed<ThreadWorld>, Server>>);
+  };
+  check(std::type_identity<ParameterServer<Sharded, Asynchronous>>{});
+  check(std::type_identity<ParameterServer<OnCpu>>{});
 }
 
 TEST_CASE("a GPU that is the only rank, and meets nobody, trains by itself", "[cuda][nccl]") {

@@ -62,6 +62,13 @@ TEST_CASE("the host adds up and updates for devices with memories of their own",
   check_training<2>();
   check_training<3>();
   check_training<2, MicroBatches<2>>();
+
+  // Buckets of which each server has a part, of more than a block for each of its threads.
+  struct Wide : Sequential<Flatten, Linear<64, 300>, ReLU, Linear<300, 3>> {};
+  const Samples samples(12);
+  Trainer<Wide, CrossEntropy, AdamW, Shape, Reference> here{{.learning_rate = 0.01f}, 3};
+  Trainer<Wide, CrossEntropy, AdamW, Shape, far::Device, DataParallel<2>, Server> there{{.learning_rate = 0.01f}, 3};
+  check_same_training(here, there, samples.inputs.data(), samples.targets.data(), {12, 12, 12, 12}, 1e-4f);
 }
 
 TEST_CASE("no device has any of the optimizer's states", "[parallel][resident_served_replicas]") {

@@ -77,6 +77,7 @@ TEST_CASE("replicas that share parameters send nothing", "[traffic]") {
   CHECK(net<MicroBatches<4>>() == "direct" + nothing);
   CHECK(net<Reproducible>() == "direct" + nothing);
   CHECK(net<DataParallel<2>, ParameterServer<>>() == "bulk-synchronous parameter server" + nothing);
+  CHECK(net<DataParallel<2>, ParameterServer<OnCpu>>() == "bulk-synchronous parameter server on the CPU" + nothing);
   CHECK(net<DataParallel<2>, Hogwild<8>>() == "Hogwild! with updates by 8 samples; nothing is sent");
   CHECK(line<Clicks, Tokens<32>, DataParallel<2>, Hogwild<8>>() ==
         "Hogwild! with updates by 8 samples, of the rows that these choose; nothing is sent");
@@ -103,6 +104,8 @@ TEST_CASE("devices with memories of their own send gradients to each other, or t
   CHECK(of_devices().gradients == &detail::all_reduce_moves);
   CHECK(of_devices.operator()<ParameterServer<>>().gradients == &detail::push_moves);
   CHECK(of_devices.operator()<ParameterServer<>>().parameters == &detail::pull_moves);
+  CHECK(of_devices.operator()<ParameterServer<OnCpu>>().gradients == &detail::push_moves);
+  CHECK(of_devices.operator()<ParameterServer<OnCpu>>().parameters == &detail::pull_moves);
 }
 
 TEST_CASE("of ranks, whose number is not known, the summary has formulas", "[traffic]") {
@@ -125,6 +128,8 @@ TEST_CASE("ranks push to servers and pull from them, as far ahead as these allow
   const std::string moves =
       "; each of n ranks pushes " + all + " of gradients and pulls " + all + " of parameters" + in_one_bucket;
   begins(rank<ParameterServer<>>(), "bulk-synchronous parameter server (synchronous)" + moves);
+  begins(rank<ParameterServer<OnCpu, Asynchronous>>(),
+         "asynchronous parameter server on the CPU (any number of steps ahead)" + moves);
   begins(rank<ParameterServer<OnRank<0>, BoundedStaleness<3>>>(),
          "parameter server of bounded staleness (at most 3 steps ahead)" + moves);
   begins(rank<ParameterServer<Sharded, Asynchronous>>(),

@@ -46,6 +46,7 @@ static_assert(std::is_same_v<Wrong<Parts, DataParallel<2>>, mistake::ArgumentGiv
 using Two = DataParallel<2>;
 static_assert(std::is_void_v<Wrong<SyncBatchNorm, Two>> && std::is_void_v<Wrong<SyncBatchNorm, Two, Ring>>);
 static_assert(std::is_void_v<Wrong<SyncBatchNorm, Two, ParameterServer<Sharded>>>);
+static_assert(std::is_void_v<Wrong<SyncBatchNorm, Two, ParameterServer<OnCpu>>>);
 static_assert(std::is_void_v<Wrong<BatchNormOfWorker, Two, Reproducible>> && std::is_void_v<Wrong<BatchNormOfWorker>>);
 static_assert(std::is_same_v<Wrong<SyncBatchNorm>, mistake::SynchronisationOfOne<SyncBatchNorm>>);
 static_assert(std::is_same_v<Wrong<Parts, SyncBatchNorm>, mistake::SynchronisationOfParts<SyncBatchNorm, Parts>>);
@@ -57,6 +58,11 @@ static_assert(std::is_void_v<Wrong<MicroBatches<2>>> && std::is_void_v<Wrong<Rep
 static_assert(std::is_same_v<Wrong<MicroBatches<2>, Ring>, mistake::SynchronisationOfOne<Ring>>);
 static_assert(std::is_same_v<Wrong<Reproducible, BucketBytes<64>>, mistake::SynchronisationOfOne<BucketBytes<64>>>);
 static_assert(std::is_void_v<Wrong<Reproducible, Two, ParameterServer<Sharded>>>);
+
+// Replicas share the host's memory, and ask nobody for what is there.
+static_assert(!Policies<Features<4>, Two, ParameterServer<OnCpu>>::asks_servers);
+static_assert(Policies<Features<4>, Two, ParameterServer<OnCpu>>::has_states);
+static_assert(!Policies<Features<4>, Two, ParameterServer<OnCpu>>::has_late_parameters);
 
 using Net = Linear<4, 2>;
 using One = Trainer<Net, MeanSquaredError, Sgd, Features<4>, Reference>;

@@ -159,7 +159,8 @@ class ResidentServedStep
     served().end_step();
   }
   /// Waits for all parameters that are under way, and has each bucket copied to the device when it has come: the copies
-  /// go on while the next ones come.
+  /// go on while the next ones come. What a run needs first comes last, as backward finds its gradients last: so nobody
+  /// could begin before all are there.
   void complete() {
     if (!std::exchange(have_changed_, false)) return;
     served().complete([this](int b) {

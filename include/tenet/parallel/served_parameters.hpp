@@ -9,15 +9,18 @@ namespace tenet {
 
 namespace detail {
 
-/// The kernels of a server: it works in the host's memory, whatever device the ranks have.
+/// The kernels of a server, and its processors: it works in the host's memory, whatever device the ranks have. Where
+/// this is the host's, a server takes one thread from its rank; else all, as they have nothing to compute.
 template <class Kernels>
-struct KernelsOfServer {
+struct DeviceOfServer {
   using type = Kernels;
+  using Processors = Cpu<0, 1>;
 };
 template <class Kernels>
   requires HasOwnMemory<typename Kernels::Executor>
-struct KernelsOfServer<Kernels> {
+struct DeviceOfServer<Kernels> {
   using type = CpuKernels;
+  using Processors = Cpu<>;
 };
 
 }  // namespace detail
@@ -114,15 +117,15 @@ class ServedParameters {
     const auto span = open_span(*executor_, {.name = "parameters", .step = step_, .kind = SpanKind::wait});
     finish(pull, {"parameters", b, pulled_});
   }
-  /// Waits for all parameters that are under way, and calls there(b) for each bucket that has come. Throws what the
-  /// first of them does that fails.
+  /// Waits for all parameters that are under way, in the order in which their gradients were there, and calls there(b)
+  /// for each bucket that has come. Throws what the first of them does that fails.
   template <class There>
   void complete(There there) {
     std::exception_ptr failure;
-    for (int i = 0; i < plan.count; ++i) {
+    for (int b = 0; b < plan.count; ++b) {
       try {
-        await(plan.by_need[index(i)]);
-        there(plan.by_need[index(i)]);
+        await(b);
+        there(b);
       } catch (...) {
         if (failure == nullptr) failure = std::current_exception();
       }
@@ -181,7 +184,7 @@ class ServedParameters {
         return;
       }
       if (optimizer_ == nullptr) {
-        executor_ = make_executor<Cpu<0, 1>, Kernels>(1);
+        executor_ = make_executor<typename Device::Processors, Kernels>();
         optimizer_ = std::make_unique<Execution<Update>>(*executor_);
       }
       const auto floats = static_cast<long>(value.size());
@@ -189,11 +192,17 @@ class ServedParameters {
       states.grow(Update::state_count * floats);
       optimizer_->set_scalars(pushed.settings.data(), 0);
       optimizer_->prepare_update();
-      optimizer_->update(value.data(), pushed.values.data(), states.data(), floats, floats);
+      if constexpr (HasOwnMemory<Executor>)
+        optimizer_->update_by_blocks(
+            value.data(), [&](long first, long, float*) { return pushed.values.data() + first; }, states.data(), floats,
+            floats);
+      else
+        optimizer_->update(value.data(), pushed.values.data(), states.data(), floats, floats);
     }
 
    private:
-    using Kernels = typename detail::KernelsOfServer<typename Program::Kernels>::type;
+    using Device = detail::DeviceOfServer<typename Program::Kernels>;
+    using Kernels = typename Device::type;
     using Update = tenet::Program<typename Program::Definition::template UpdateFor<Kernels>>;
 
     std::unique_ptr<typename Kernels::Executor> executor_;

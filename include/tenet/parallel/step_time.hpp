@@ -64,6 +64,8 @@ template <class Trainer>
 class StepTimePrediction {
  public:
   explicit StepTimePrediction(StepTimeOptions options) : options_(std::move(options)) {
+    static_assert(!(Chosen::has_own_memory && Chosen::asks_servers),
+                  "predict_step_time: there is no model of servers in the memory of a host whose devices have others");
     if (options_.workers == 0) options_.workers = devices;
     if (options_.batch_of_worker < 1)
       fail("predict_step_time", "batch_of_worker", "at least one", options_.batch_of_worker);
