@@ -346,8 +346,9 @@ struct OwnMemoryWith : Instead {
   static_assert(
       never<Policy>,
       "devices with memories of their own, as Cuda<i>, go with DataParallel<k> or Distributed<World>, and "
-      "with AllReduce, Ring, a bulk-synchronous ParameterServer, or, between ranks, ShardedOptimizer or, with "
-      "one device each, LocalSgd<steps> or any ParameterServer: leave this policy out, or take Cpu<>");
+      "with AllReduce, Ring, a bulk-synchronous ParameterServer (OnCpu: of ranks with one device each, or of one "
+      "process), or, between ranks, ShardedOptimizer or, with one device each, LocalSgd<steps> or any ParameterServer: "
+      "leave this policy out, or take Cpu<>");
 };
 template <class Optimizer, class Instead = Nothing>
 struct UpdateOfParts : Instead {
