@@ -30,6 +30,7 @@ class ModelledStep {
              AveragesParameters<Synchronisation> || ScattersGradients<Synchronisation>;
   }();
   static constexpr bool knows_traffic = serves_ranks || traffic.has_formula();
+  static constexpr bool serves_other_memory = Chosen::has_own_memory && Chosen::asks_servers;
   static constexpr bool has_sparse_tables = Program::slots.table_count > 0;
 
   /// Seconds of what moves neither as a collective does whose messages are known, nor to servers; else null.

@@ -64,8 +64,6 @@ template <class Trainer>
 class StepTimePrediction {
  public:
   explicit StepTimePrediction(StepTimeOptions options) : options_(std::move(options)) {
-    static_assert(!(Chosen::has_own_memory && Chosen::asks_servers),
-                  "predict_step_time: there is no model of servers in the memory of a host whose devices have others");
     if (options_.workers == 0) options_.workers = devices;
     if (options_.batch_of_worker < 1)
       fail("predict_step_time", "batch_of_worker", "at least one", options_.batch_of_worker);
@@ -407,6 +405,8 @@ StepTime predict_step_time(StepTimeOptions options = {}) {
   static_assert(Modelled::knows_traffic,
                 "predict_step_time: there is no model of this synchronisation: its `traffic` does not say how long "
                 "what it moves takes");
+  static_assert(!Modelled::serves_other_memory,
+                "predict_step_time: there is no model of servers in the memory of a host whose devices have others");
   static_assert(!Modelled::has_sparse_tables, "predict_step_time: there is no model of sparse tables");
   return detail::StepTimePrediction<Trainer>(std::move(options)).run();
 }
