@@ -12,7 +12,9 @@ using namespace tenet;
 using Either = EitherTransport<ThreadTransport, SimulatedTransport>;
 struct OtherSimulated : SimulatedTransport {};
 using Machine = MachineTransport<ThreadTransport, ThreadTransport>;
-static_assert(!KnowsMachines<Either> && SharesInside<EitherTransport<ThreadTransport, Machine, SimulatedTransport>>);
+struct OtherThread : ThreadTransport {};
+static_assert(KnowsMachines<Either> && !KnowsMachines<EitherTransport<ThreadTransport, OtherThread>>);
+static_assert(!SharesInside<Either> && SharesInside<EitherTransport<ThreadTransport, Machine, SimulatedTransport>>);
 static_assert(SharesMemory<Either> && !SharesMemory<EitherTransport<SimulatedTransport, OtherSimulated>>);
 
 namespace {
