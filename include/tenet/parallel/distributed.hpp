@@ -36,9 +36,11 @@ class DistributedExecution : public Passes_ {
     static_assert(Passes::updates, "a training step");
     if constexpr (Program::is_on_part)
       this->add_up_with([this](float* numbers, long floats) { exchange_.add_up_in_pass(numbers, floats); });
-    if constexpr (updates_late)
+    if constexpr (updates_late) {
+      late_.is_updated.resize(static_cast<std::size_t>(this->size()));
       for (int device = 0; device < this->size(); ++device)
         late_.updates.push_back(std::make_unique<typename Late::Update>(this->executor(device)));
+    }
   }
 
   void set_scalars(const float* scalars, std::uint64_t seed) {
@@ -58,7 +60,7 @@ class DistributedExecution : public Passes_ {
         update->prepare_update();
       }
       late_.is_due = true;
-      late_.is_updated.fill(false);
+      for (auto& of_device : late_.is_updated) of_device.fill(false);
       late_.step = exchange_.step();
     } else {
       send_gradients(batch, NothingAwaited{}, [this](int device) { update_arrivals(device); });
@@ -112,22 +114,19 @@ class DistributedExecution : public Passes_ {
   /// The same within the next pass, which needs bucket b. As long as that has not come, those that have left before it
   /// are updated in its place, as they come: the time is there, and will not be later. All devices need all of each.
   void update_needed(int device, int b) {
-    while (!late_.is_updated[index(b)]) {
+    auto& is_updated = late_.is_updated[index(device)];  // each has its own: the first one may be ahead
+    while (!is_updated[index(b)]) {
       const auto choose = [&] {
         late_.next = b;
-        for (int i = 0; !exchange_.has_come(late_.next) && exchange_.plan.leaving_at(i) != b; ++i)
-          if (const int before = exchange_.plan.leaving_at(i); !late_.is_updated[index(before)]) {
-            late_.next = before;
-            break;
-          }
+        for (int i = 0; !exchange_.has_come(b) && late_.next == b && exchange_.plan.leaving_at(i) != b; ++i)
+          if (const int before = exchange_.plan.leaving_at(i); !is_updated[index(before)]) late_.next = before;
         exchange_.await(late_.next);
-        late_.is_updated[index(late_.next)] = true;
       };
       this->behind_first(device, {"gradients of all ranks", b, late_.step}, choose);
       const int next = late_.next;
       update(device, next, *late_.updates[index(device)]);
+      is_updated[index(next)] = true;
       this->meet(device, {"update of bucket", next, late_.step});
-      if (next == b) break;
     }
   }
   using Passes::update;
@@ -147,10 +146,10 @@ class DistributedExecution : public Passes_ {
 
     std::vector<std::unique_ptr<Update>> updates{};  // of each device
     const float* scalars = nullptr;
-    long step = 0;        // whose update
-    bool is_due = false;  // is still to come
-    std::array<bool, static_cast<std::size_t>(Exchange::plan.count)> is_updated{};
-    int next = 0;  // of these; the first device chooses
+    long step = 0;                                                                               // whose update
+    bool is_due = false;                                                                         // is still to come
+    std::vector<std::array<bool, static_cast<std::size_t>(Exchange::plan.count)>> is_updated{};  // by device
+    int next = 0;  // of the buckets; the first device chooses
   };
   struct Never {};
   [[no_unique_address]] std::conditional_t<updates_late, Late, Never> late_;
