@@ -61,19 +61,29 @@ TEST_CASE("reduce_scatter leaves each rank its part of the sum, and all_gather b
   }
 }
 
-TEST_CASE("broadcast gives all ranks what the root has", "[collectives]") {
-  for (const int size : sizes) {
-    for (int root = 0; root < size; ++root) {
-      CAPTURE(size, root);
-      std::vector<std::vector<float>> found(static_cast<std::size_t>(size));
-      ranks::run_well(size, [&](ThreadTransport& transport) {
-        std::vector<float> data = numbers_of(transport.rank(), 37);
-        broadcast(transport, root, data.data(), 37, {"parameters", 0, 0});
-        found[static_cast<std::size_t>(transport.rank())] = data;
-      });
-      for (const auto& of_rank : found) CHECK(of_rank == numbers_of(root, 37));
-    }
-  }
+TEST_CASE("broadcast gives all ranks what the root has, whole or in parts", "[collectives]") {
+  constexpr LinkCost slow{1, 1e-9}, narrow{1e-9, 1};
+  STATIC_REQUIRE(!broadcasts_parts(8, 50'000, slow) && broadcasts_parts(8, 50'000, narrow));
+  STATIC_REQUIRE(!broadcasts_parts(2, 50'000, narrow));  // each number would be sent as often
+  STATIC_REQUIRE(!broadcasts_parts(8, 37, narrow));      // there are no parts
+  struct WithLink : ThreadTransport {
+    LinkCost cost;
+    WithLink(const ThreadTransport& own, const LinkCost& of) : ThreadTransport(own), cost(of) {}
+    LinkCost link() const { return cost; }
+  };
+  for (const int size : sizes)
+    for (int root = 0; root < size; ++root)
+      for (const long floats : {37L, 50'000L})
+        for (const LinkCost& cost : {slow, narrow}) {
+          CAPTURE(size, root, floats, cost.seconds);
+          const auto found = ranks::collect(size, [&](ThreadTransport& transport) {
+            WithLink with(transport, cost);
+            std::vector<float> data = numbers_of(transport.rank(), floats);
+            broadcast(with, root, data.data(), floats, {"parameters", 0, 0});
+            return data;
+          });
+          for (const auto& of_rank : found) CHECK(of_rank == numbers_of(root, floats));
+        }
 }
 
 TEST_CASE("nobody leaves a barrier before all have come", "[collectives]") {

@@ -56,7 +56,7 @@ std::pair<int, long> sent_by(long floats, LinkCost cost, int ranks = 4) {
 }  // namespace
 
 TEST_CASE("a ring sends 2 (n - 1) / n of the numbers, whatever the link", "[synchronisation]") {
-  for (const LinkCost cost : {LinkCost{1e-6, 1e-9, 0}, LinkCost{1, 1e-9, 0}})
+  for (const LinkCost& cost : {LinkCost{1e-6, 1e-9, 0}, LinkCost{1, 1e-9, 0}})
     CHECK(sent_by<Ring>(6400, cost) == std::pair{6, 9600L});
 }
 

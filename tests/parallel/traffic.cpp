@@ -157,8 +157,10 @@ TEST_CASE("sums over the batch are sent besides", "[traffic]") {
 TEST_CASE("times of what moves are those of the collectives", "[traffic]") {
   const LinkCost link{.seconds = 1, .seconds_per_float = 0.01, .seconds_per_sum = 0.002};
   const auto seconds = [&](const Moving& moving, int workers) { return moving.seconds(workers, 1600, link); };
-  CHECK(seconds(detail::scatter_moves, 4) == Approx(3 * (1 + 400 * 0.012)));
-  CHECK(seconds(detail::gather_moves, 4) == Approx(3 * (1 + 400 * 0.01)));
+  CHECK(seconds(detail::scatter_moves, 4) == Approx(2 + 3 * 400 * 0.012));
+  CHECK(seconds(detail::gather_moves, 4) == Approx(2 + 3 * 400 * 0.01));
+  CHECK(seconds(detail::scatter_moves, 5) == Approx(4 * (1 + 320 * 0.012)));
+  CHECK(seconds(detail::gather_moves, 5) == Approx(4 * (1 + 320 * 0.01)));
   CHECK(seconds(detail::ring_moves, 4) == Approx(3 * (2 + 400 * 0.022)));
   CHECK(seconds(detail::all_reduce_moves, 4) == AllReduceTimes(4, 1600, link).least());
   CHECK(detail::ring_moves.seconds(200, 1600, link) == AllReduceTimes(200, 1600, link).least());  // too few for parts

@@ -7,6 +7,20 @@
 /// Which way of `all_reduce` takes least time: see comm/collectives.hpp.
 namespace tenet {
 
+/// Whether `reduce_scatter` and `all_gather` go by halving and doubling, which wait less often: for a power of two
+/// ranks. Not on several machines, between which a ring sends less.
+constexpr bool halves_parts(int n, const LinkCost& link) { return (n & (n - 1)) == 0 && link.machine.most == 1; }
+/// Whether `broadcast` goes by parts, which are brought together: of many numbers, as each is sent twice then, rather
+/// than by every rank of a chain.
+constexpr bool broadcasts_parts(int n, long floats, const LinkCost& link) {
+  if (!has_lines_for(n, floats)) return false;
+  int rounds = 0;
+  while (1 << rounds < n) ++rounds;
+  const double moved = static_cast<double>(floats) * link.seconds_per_float,
+               gathers = halves_parts(n, link) ? rounds : n - 1;
+  return (rounds + gathers) * link.seconds + 2 * (n - 1.0) / n * moved < rounds * (link.seconds + moved);
+}
+
 enum class AllReduceWay { ring, two_rings, halving, doubling, machines };
 
 namespace detail {

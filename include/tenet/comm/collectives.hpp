@@ -4,15 +4,17 @@
 #include <tenet/comm/all_reduce_ways.hpp>
 #include <tenet/comm/machine_collectives.hpp>
 #include <tenet/comm/rings.hpp>
+#include <tenet/comm/subgroup.hpp>
 #include <tenet/comm/transport.hpp>
 #include <tenet/comm/trees.hpp>
+#include <vector>
 
 /// What all ranks do together, over any `Transport`. Every rank calls the same functions with the same counts and
 /// labels in the same order. With n ranks, m floats, a link that takes α + β · floats, and γ for each sum:
 ///
 ///     function                  time                                who has what at the end
-///     reduce_scatter            (n - 1) α + (n - 1)/n m (β + γ)     rank r the sum of part r
-///     all_gather                (n - 1) α + (n - 1)/n m β           all of them all parts
+///     reduce_scatter            (n - 1) α + (n - 1)/n m (β + γ)     rank r the sum of part r; log2(n) α by halving
+///     all_gather                (n - 1) α + (n - 1)/n m β           all of them all parts; log2(n) α by doubling
 ///     all_reduce by a ring      the sum of both                     all of them the sum
 ///     all_reduce by two rings   2 (n - 1) α + (n - 1)/n m (β + γ)   all of them the sum; n > 2, by wires
 ///     all_reduce by halving     2 log2(n) α + (n - 1)/n m (2β + γ)  all of them the sum; n a power of two
@@ -20,7 +22,8 @@
 ///     all_reduce by sharing     2 α + (n - 1)/n m (2β + γ)          all of them the sum; in common memory
 ///     all_reduce by machines    2 log2(k) α' + (k - 1)/k m (2β' + γ), and an all_reduce of m/k numbers of n/k ranks:
 ///                                                                   all of them the sum; k ranks on each machine
-///     broadcast                 log2(n) (α + m β)                   all of them what the root had
+///     broadcast by a tree       log2(n) (α + m β)                   all of them what the root had
+///     broadcast by parts        log2(n) α + (n - 1)/n m β, and an all_gather: all of them what the root had
 ///     barrier                   log2(n) α
 ///
 /// Ring, halving and sharing send least, and their time for large m does not grow with n; doubling waits least. A ring
@@ -52,24 +55,29 @@ void all_reduce(T& transport, float* data, long floats, MessageLabel label, floa
 /// r's part is `part_of(floats, r, n)`. What others still read stays as it is until `finish`.
 template <Transport T>
 void reduce_scatter(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
+  if (halves_parts(transport.size(), transport.link()))
+    return reduce_scatter_by_halving(transport, data, floats, label, weight);
   reduce_scatter_by_ring(transport, data, floats, label, weight);
 }
 
 /// Each rank has its part at the beginning, and all of them at the end.
 template <Transport T>
 void all_gather(T& transport, float* data, long floats, MessageLabel label) {
+  if (halves_parts(transport.size(), transport.link())) return all_gather_by_doubling(transport, data, floats, label);
   all_gather_by_ring(transport, data, floats, label);
 }
 
-/// All ranks end with what `root` has: a binomial tree.
+/// All ranks end with what `root` has: by a binomial tree, or, where that takes longer, each gets a part in this way,
+/// and the parts are brought together.
 template <Transport T>
 void broadcast(T& transport, int root, float* data, long floats, MessageLabel label) {
-  const int n = transport.size(), place = (transport.rank() + n - root) % n;
-  int bit = 1;
-  while (bit < n && (place & bit) == 0) bit *= 2;  // the lowest bit says from whom it comes
-  if (place != 0) transport.receive_into((place - bit + root) % n, data, floats, label);
-  for (bit /= 2; bit > 0; bit /= 2)
-    if (place + bit < n) transport.send((place + bit + root) % n, data, floats, label);
+  const int n = transport.size();
+  if (!broadcasts_parts(n, floats, transport.link())) return broadcast_by_tree(transport, root, data, floats, label);
+  std::vector<int> from_root;
+  for (int place = 0; place < n; ++place) from_root.push_back((root + place) % n);
+  Subgroup<T> group(transport, from_root, (transport.rank() + n - root) % n, transport.link());
+  scatter_by_tree(group, data, floats, label);
+  all_gather(group, data, floats, label);
   transport.finish();
 }
 

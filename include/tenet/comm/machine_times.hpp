@@ -83,9 +83,9 @@ void time_parts_of_machines(RankTimes& times, long floats, bool by_rings, Outer 
     times.finish();
   };
   if (n == owners && by_rings) {
-    for (RankTimesOfGroup& inside : insides) time_reduce_scatter(inside, floats);
+    for (RankTimesOfGroup& inside : insides) detail::time_rounds(inside, floats, true, false);
     between([=](int place) { return part_of(floats, place, n).count; });
-    for (RankTimesOfGroup& inside : insides) time_all_gather(inside, floats);
+    for (RankTimesOfGroup& inside : insides) detail::time_rounds(inside, floats, false, true);
     times.finish();
   } else if (n == owners && std::has_single_bit(static_cast<unsigned>(n))) {
     std::vector<detail::HalvingTimes<RankTimesOfGroup>> halves;

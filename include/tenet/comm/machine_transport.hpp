@@ -109,8 +109,8 @@ class MachineTransport {
           cost(machines.cost()) {}
   };
 
-  /// While numbers are shared, whoever has finished with other machines does not wait for those that share them: `share`
-  /// does, and they may wait for him to come to its end.
+  /// While numbers are shared, whoever has finished with other machines does not wait for those that share them:
+  /// `share` does, and they may wait for him to come to its end.
   struct Sharing {
     bool& is_sharing;
     explicit Sharing(bool& is) : is_sharing(is) { is_sharing = true; }

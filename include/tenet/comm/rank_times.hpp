@@ -247,14 +247,35 @@ void time_rounds(Times& times, long floats, bool scatters, bool gathers) {
 
 }  // namespace detail
 
+namespace detail {
+
+/// An exchange of parts between ranks that differ in a bit: of the sender's, or of the receiver's.
+template <class Times>
+void time_exchange_of_parts(Times& times, long floats, int bit, bool of_receiver) {
+  const int n = times.size();
+  std::vector<double> comes(static_cast<std::size_t>(n));
+  const auto sent = [&](int rank) {
+    return times.busy(parts_of(floats, (of_receiver ? rank ^ bit : rank) / bit * bit, bit, n).count);
+  };
+  for (int rank = 0; rank < n; ++rank) comes[static_cast<std::size_t>(rank)] = times.send(rank, rank ^ bit, sent(rank));
+  for (int rank = 0; rank < n; ++rank)
+    times.receive(rank ^ bit, rank, comes[static_cast<std::size_t>(rank ^ bit)], sent(rank ^ bit));
+}
+
+}  // namespace detail
+
 /// What `reduce_scatter` and `all_gather` do to the clocks; what has been sent may still be under way.
 template <class Times>
 void time_reduce_scatter(Times& times, long floats) {
-  detail::time_rounds(times, floats, true, false);
+  if (!halves_parts(times.size(), times.cost())) return detail::time_rounds(times, floats, true, false);
+  times.forget_past();
+  for (int bit = times.size() / 2; bit > 0; bit /= 2) detail::time_exchange_of_parts(times, floats, bit, true);
 }
 template <class Times>
 void time_all_gather(Times& times, long floats) {
-  detail::time_rounds(times, floats, false, true);
+  if (!halves_parts(times.size(), times.cost())) return detail::time_rounds(times, floats, false, true);
+  times.forget_past();
+  for (int bit = 1; bit < times.size(); bit *= 2) detail::time_exchange_of_parts(times, floats, bit, false);
 }
 
 /// What `all_reduce_by_ring` does to the clocks.
@@ -394,16 +415,21 @@ void time_all_reduce_among_equals(Times& times, long floats) {
 /// What `broadcast` from rank 0 does to the clocks.
 inline void time_broadcast(RankTimes& times, long floats) {
   const int n = times.size();
+  const bool in_parts = broadcasts_parts(n, floats, times.cost());
+  const auto sent = [&](int to, int bit) {
+    return times.busy(in_parts ? parts_of(floats, to, to + bit < n ? bit : n - to, n).count : floats);
+  };
   times.forget_past();
-  const BusySeconds busy = times.busy(floats);
   std::vector<double> comes(static_cast<std::size_t>(n));
   for (int rank = 0; rank < n; ++rank) {  // whoever sends to a rank stands before it
     int bit = 1;
     while (bit < n && (rank & bit) == 0) bit *= 2;
-    if (rank != 0) times.receive(rank - bit, rank, comes[static_cast<std::size_t>(rank)], busy);
+    if (rank != 0) times.receive(rank - bit, rank, comes[static_cast<std::size_t>(rank)], sent(rank, bit));
     for (bit /= 2; bit > 0; bit /= 2)
-      if (rank + bit < n) comes[static_cast<std::size_t>(rank + bit)] = times.send(rank, rank + bit, busy);
+      if (rank + bit < n)
+        comes[static_cast<std::size_t>(rank + bit)] = times.send(rank, rank + bit, sent(rank + bit, bit));
   }
+  if (in_parts) time_all_gather(times, floats);
   times.finish();
 }
 

@@ -19,6 +19,11 @@ constexpr FloatRange part_of(long floats, int part, int parts) {
   const long first = units * part / parts * unit, last = units * (part + 1) / parts * unit;
   return {first, (last < floats ? last : floats) - first};
 }
+/// `count` parts from `part` on.
+constexpr FloatRange parts_of(long floats, int part, int count, int parts) {
+  const FloatRange first = part_of(floats, part, parts), last = part_of(floats, part + count - 1, parts);
+  return {first.first, last.first + last.count - first.first};
+}
 
 namespace detail {
 

@@ -52,6 +52,65 @@ void all_reduce_by_halving(T& transport, float* data, long floats, MessageLabel 
   all_reduce_by_halving(transport, data, floats, label, weight, [](FloatRange) {});
 }
 
+/// The halves of another one, in which each rank ends and begins with the part of its number: ranks that are farthest
+/// apart share what they have first, so that each keeps the parts of those with whom it goes on.
+template <Transport T>
+void reduce_scatter_by_halving(T& transport, float* data, long floats, MessageLabel label, float weight = 1) {
+  const int n = transport.size(), rank = transport.rank();
+  detail::scale_floats(data, weight, floats);
+  for (int bit = n / 2; bit > 0; bit /= 2) {
+    const int peer = rank ^ bit;
+    const FloatRange kept = parts_of(floats, rank / bit * bit, bit, n),
+                     given = parts_of(floats, peer / bit * bit, bit, n);
+    detail::expect(transport, peer, kept.count, label);
+    transport.send(peer, data + given.first, given.count, label);
+    transport.receive(peer, kept.count, label, [&](const float* part, long first, long count) {
+      detail::scale_and_add(data + kept.first + first, 1, part, count);
+    });
+  }
+}
+template <Transport T>
+void all_gather_by_doubling(T& transport, float* data, long floats, MessageLabel label) {
+  const int n = transport.size(), rank = transport.rank();
+  for (int bit = 1; bit < n; bit *= 2) {
+    const int peer = rank ^ bit;
+    const FloatRange own = parts_of(floats, rank / bit * bit, bit, n),
+                     taken = parts_of(floats, peer / bit * bit, bit, n);
+    detail::expect(transport, peer, taken.count, label, data + taken.first);
+    transport.send(peer, data + own.first, own.count, label);
+    transport.receive_into(peer, data + taken.first, taken.count, label);
+  }
+}
+
+/// What the root has for all: a binomial tree, in which a rank sends to those that are a power of two further.
+template <Transport T>
+void broadcast_by_tree(T& transport, int root, float* data, long floats, MessageLabel label) {
+  const int n = transport.size(), place = (transport.rank() + n - root) % n;
+  int bit = 1;
+  while (bit < n && (place & bit) == 0) bit *= 2;  // the lowest bit says from whom it comes
+  if (place != 0) transport.receive_into((place - bit + root) % n, data, floats, label);
+  for (bit /= 2; bit > 0; bit /= 2)
+    if (place + bit < n) transport.send((place + bit + root) % n, data, floats, label);
+  transport.finish();
+}
+/// The same tree from rank 0, in which a rank gets its own part, and those that it sends on.
+template <Transport T>
+void scatter_by_tree(T& transport, float* data, long floats, MessageLabel label) {
+  const int n = transport.size(), rank = transport.rank();
+  const auto parts = [=](int first, int bit) { return parts_of(floats, first, first + bit < n ? bit : n - first, n); };
+  int bit = 1;
+  while (bit < n && (rank & bit) == 0) bit *= 2;
+  if (rank != 0) {
+    const FloatRange own = parts(rank, bit);
+    transport.receive_into(rank - bit, data + own.first, own.count, label);
+  }
+  for (bit /= 2; bit > 0; bit /= 2)
+    if (rank + bit < n) {
+      const FloatRange given = parts(rank + bit, bit);
+      transport.send(rank + bit, data + given.first, given.count, label);
+    }
+}
+
 /// By recursive doubling: in round k ranks that differ in bit k exchange all they have. Those beyond the largest power
 /// of two give their numbers to another rank first, and get the sum from it at the end.
 template <Transport T>

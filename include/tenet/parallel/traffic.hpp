@@ -39,16 +39,22 @@ inline constexpr Moving all_reduce_moves{
     [](int workers, long floats) { return static_cast<double>(rounds_of_doubling(workers)) * floats; },
     [](int workers, long floats, const LinkCost& link) { return AllReduceTimes(workers, floats, link).least(); }, true};
 
-/// `reduce_scatter` and `all_gather`, a ring's two halves.
+constexpr int rounds_of_parts(int workers, const LinkCost& link) {
+  return halves_parts(workers, link) ? rounds_of_doubling(workers) : workers - 1;
+}
+
+/// `reduce_scatter` and `all_gather`, by halving and doubling or as a ring's two halves.
 inline constexpr Moving scatter_moves{
     "sends", "(n - 1)/n", [](int workers, long floats) { return (workers - 1.0) / workers * floats; },
     [](int workers, long floats, const LinkCost& link) {
-      return (workers - 1) * (link.seconds + (link.seconds_per_float + link.seconds_per_sum) * floats / workers);
+      return rounds_of_parts(workers, link) * link.seconds +
+             (workers - 1.0) / workers * floats * (link.seconds_per_float + link.seconds_per_sum);
     }};
-inline constexpr Moving gather_moves{
-    "sends", scatter_moves.share, scatter_moves.moved, [](int workers, long floats, const LinkCost& link) {
-      return (workers - 1) * (link.seconds + link.seconds_per_float * floats / workers);
-    }};
+inline constexpr Moving gather_moves{"sends", scatter_moves.share, scatter_moves.moved,
+                                     [](int workers, long floats, const LinkCost& link) {
+                                       return rounds_of_parts(workers, link) * link.seconds +
+                                              (workers - 1.0) / workers * floats * link.seconds_per_float;
+                                     }};
 
 /// Both of them where there are numbers for all parts, as `Ring` does it.
 inline constexpr Moving ring_moves{"sends", "2 (n - 1)/n",
