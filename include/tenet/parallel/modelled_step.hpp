@@ -36,8 +36,8 @@ class ModelledStep {
   /// Seconds of what moves neither as a collective does whose messages are known, nor to servers; else null.
   static constexpr auto formula() {
     const Moving* const moving = traffic.gradients != nullptr ? traffic.gradients : traffic.parameters;
-    const bool has_messages = serves_ranks || moving == nullptr || moving == &all_reduce_moves ||
-                              moving == &ring_moves || moving == &scatter_moves;
+    const bool has_messages = serves_ranks || HasLevels<Synchronisation> || moving == nullptr ||
+                              moving == &all_reduce_moves || moving == &ring_moves || moving == &scatter_moves;
     return has_messages ? nullptr : moving->seconds;
   }
 };
