@@ -104,7 +104,7 @@ class DistributedExecution : public Passes_ {
       this->execution(device).prepare_update();
       for (int b = 0; b < Exchange::plan.count; ++b) {
         this->behind_first(device, {"gradients of all ranks", b, exchange_.step()}, [&] { exchange_.await(b); });
-        update(device, b, this->execution(device));
+        update_bucket(device, b, this->execution(device));
       }
     } else if (device == 0) {
       exchange_.complete();
@@ -124,18 +124,17 @@ class DistributedExecution : public Passes_ {
       };
       this->behind_first(device, {"gradients of all ranks", b, late_.step}, choose);
       const int next = late_.next;
-      update(device, next, *late_.updates[index(device)]);
+      update_bucket(device, next, *late_.updates[index(device)]);
       is_updated[index(next)] = true;
       this->meet(device, {"update of bucket", next, late_.step});
     }
   }
-  using Passes::update;
   template <class Updating>
-  void update(int device, int b, const Updating& updating) {
+  void update_bucket(int device, int b, const Updating& updating) {
     const Bucket& bucket = Exchange::plan.buckets[index(b)];
-    update(device, updating, {bucket.first, bucket.floats},
-           Program::state_count > 0 ? this->memory(Arena::states) + bucket.first : nullptr,
-           Program::slots.parameter_floats);
+    this->update(device, updating, {bucket.first, bucket.floats},
+                 Program::state_count > 0 ? this->memory(Arena::states) + bucket.first : nullptr,
+                 Program::slots.parameter_floats);
   }
   static constexpr std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
@@ -269,12 +268,6 @@ struct ExecutionOfRank<Program, Policies> {
   using type = ResidentStepOfRank<Program, Policies>;
 };
 
-/// A rank's device: which processors a rank has, whoever starts ranks has said.
-template <class Device>
-struct DeviceOfProcess : Device {
-  static ProcessorSet processors() { return {}; }
-};
-
 }  // namespace detail
 
 /// On ranks that are processes, on one machine or many. Each is given its own samples (`DistributedSampler`) and has
@@ -293,9 +286,7 @@ struct Distributed {
   using World = World_;
   using Synchronisation = AllReduce;
   template <class Device, class Kernels>
-  using Devices =
-      typename Inside::template Devices<std::conditional_t<has_replicas, Device, detail::DeviceOfProcess<Device>>,
-                                        Kernels>;
+  using Devices = typename Inside::template Devices<Device, Kernels>;
   template <class Definition>
   using DefinitionOf = Definition;
   template <class Program, class Policies>
