@@ -126,17 +126,11 @@ TEST_CASE("a step that leaves buckets to the next one ends with its pass, and th
   training.buckets = {{1, 3, 0, Kind::sum}, {6, 5, 0, Kind::gradients, 2}, {4, 10, 0, Kind::gradients, 0}};
   const SimulatedSteps steps = simulate(training, 3);
   CHECK(steps.end(0, 0) == Approx(10));
-<<<<<<< HEAD
-  // The bucket that is needed first has come at 15; the other one at 11, and is updated in 3 s meanwhile.
-  CHECK(steps.end(0, 1) == Approx(15 + 2 + 10));
-  CHECK(steps.end(0, 2) == Approx(2 * (15 + 2) + 10));
-=======
   // The last bucket, which the pass needs first, comes at 15 and is updated in 2 s; while the pass waits for it, it
   // updates the other one, from 11 to 14. Then it takes 10.
   CHECK(steps.end(0, 1) == Approx(15 + 2 + 10));
   // Those of the second step come at 28 and at 32.
   CHECK(steps.end(0, 2) == Approx(32 + 2 + 10));
->>>>>>> be6621f (Simulated training: while a pass waits for what it needs first, its test updates what has come)
   CHECK(steps.computing == Approx(2 * 3 * (10 + 5)));
   // Needed first, sent first: behind 14 s it has come, and the other one at 20, 2 s before it is needed at 18.
   training.buckets = {{1, 3, 0, Kind::sum}, {4, 10, 0, Kind::gradients, 0}, {6, 10, 0, Kind::gradients, 2}};

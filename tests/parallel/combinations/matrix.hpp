@@ -34,7 +34,7 @@ template <class... More>
 using SynchronisationsAnd =
     List<More..., tenet::Direct, tenet::AllReduce, tenet::Ring, tenet::Hogwild<8>, tenet::ShardedOptimizer,
          tenet::LocalSgd<3>, tenet::ParameterServer<>, tenet::ParameterServer<tenet::OnRank<1>>,
-         tenet::ParameterServer<tenet::Sharded, tenet::Asynchronous>,
+         tenet::ParameterServer<tenet::OnCpu>, tenet::ParameterServer<tenet::Sharded, tenet::Asynchronous>,
          tenet::ParameterServer<tenet::Sharded, tenet::BoundedStaleness<2>>,
          tenet::Hierarchical<tenet::AllReduce, tenet::Ring>>;
 using NamedSynchronisations = SynchronisationsAnd<>;

@@ -5,6 +5,6 @@
 
 using namespace tenet;
 using Threads = combinations::Of<Distributed<ThreadWorld>>;
-static_assert(Threads::count == combinations::Count{45, 219});
+static_assert(Threads::count == combinations::Count{49, 239});
 
 TEST_CASE("ranks that are threads train as one device does", "[combinations]") { Threads::check_all(); }

@@ -5,6 +5,6 @@
 
 using namespace tenet;
 using Both = combinations::Of<Distributed<ThreadWorld, DataParallel<2>>>;
-static_assert(Both::count == combinations::Count{45, 219});
+static_assert(Both::count == combinations::Count{49, 239});
 
 TEST_CASE("ranks that have replicas train as one device does", "[combinations]") { Both::check_all(); }
