@@ -96,7 +96,7 @@ TEST_CASE("a rank that is gone is named by one with replicas", "[rank_replica_pa
       },
       std::chrono::milliseconds(500));
   CAPTURE(messages[0]);
-  CHECK(messages[0].find("number of samples of step 3: waits for a message from rank 1") != std::string::npos);
+  CHECK(messages[0].find("results of step 3: waits for a message from rank 1") != std::string::npos);
 }
 
 namespace {

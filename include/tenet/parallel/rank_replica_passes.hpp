@@ -60,6 +60,7 @@ class RankReplicaPasses : public ReplicaPasses<Program, Device, Cut_> {
           run([&](int b) { await(r, b); });
       };
       Passes::run(r, all, run_last, [](const One&, const Shard&) {});
+      for (int b = 0; r == 0 && b < plan.count; ++b) await_bucket(this->step(), b, "bucket");
       behind(r);
     });
     this->add_up_numbers();
