@@ -57,30 +57,21 @@ class RankTimes {
 
   /// Sends a message that keeps ports busy for so many seconds; returns when its beginning comes.
   double send(int from, int to, const BusySeconds& busy) {
-    const bool inside = is_inside(from, to);
-    const SimulatedLink& link = inside ? inside_ : link_;
-    const double seconds = inside ? busy.inside : busy.between;
-    if (link.is_wire) return wires_[index(from)].send(to, true, clock(from), seconds) + link.latency;
-    double& until = sends_until_[index(from)];
-    const double leaves = std::max(clock(from), until);
-    until = leaves + seconds;
-    return leaves + link.latency;
+    return is_inside(from, to) ? send_by(inside_, from, to, busy.inside) : send_by(link_, from, to, busy.between);
   }
   /// Receives a message, and waits until it is there.
   void receive(int from, int to, double comes, const BusySeconds& busy) {
-    const bool inside = is_inside(from, to);
-    const double seconds = inside ? busy.inside : busy.between;
-    const double there = (inside ? inside_ : link_).is_wire
-                             ? wires_[index(to)].receive(from, true, comes, seconds)
-                             : receives_[index(to)].occupy(comes, seconds, past_) + seconds;
-    wait(to, there);
-    taken_[index(from)] = std::max(taken_[index(from)], there);
+    if (is_inside(from, to))
+      receive_by(inside_, from, to, comes, busy.inside);
+    else
+      receive_by(link_, from, to, comes, busy.between);
   }
   /// Two ranks send each other a message, and receive it.
   void exchange(int one, int other, const BusySeconds& busy_of_one, const BusySeconds& busy_of_other) {
-    const double from_one = send(one, other, busy_of_one), from_other = send(other, one, busy_of_other);
-    receive(one, other, from_one, busy_of_one);
-    receive(other, one, from_other, busy_of_other);
+    if (is_inside(one, other))
+      exchange_by(inside_, one, other, busy_of_one.inside, busy_of_other.inside);
+    else
+      exchange_by(link_, one, other, busy_of_one.between, busy_of_other.between);
   }
   /// Waits until all that a rank has sent has been received.
   void finish(int rank) { wait(rank, taken_[index(rank)]); }
@@ -109,6 +100,25 @@ class RankTimes {
     receives_.resize(ranks);
   }
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  double send_by(const SimulatedLink& link, int from, int to, double busy) {
+    if (link.is_wire) return wires_[index(from)].send(to, true, clock(from), busy) + link.latency;
+    double& until = sends_until_[index(from)];
+    const double leaves = std::max(clock(from), until);
+    until = leaves + busy;
+    return leaves + link.latency;
+  }
+  void receive_by(const SimulatedLink& link, int from, int to, double comes, double busy) {
+    const double there = link.is_wire ? wires_[index(to)].receive(from, true, comes, busy)
+                                      : receives_[index(to)].occupy(comes, busy, past_) + busy;
+    wait(to, there);
+    taken_[index(from)] = std::max(taken_[index(from)], there);
+  }
+  void exchange_by(const SimulatedLink& link, int one, int other, double busy_of_one, double busy_of_other) {
+    const double from_one = send_by(link, one, other, busy_of_one),
+                 from_other = send_by(link, other, one, busy_of_other);
+    receive_by(link, one, other, from_one, busy_of_one);
+    receive_by(link, other, one, from_other, busy_of_other);
+  }
   bool is_inside(int from, int to) const { return machines_ && machines_->are_together(from, to); }
 
   SimulatedLink link_, inside_;  // between machines, inside of them
@@ -187,7 +197,7 @@ inline double ring_ends(double begin, int rounds, int ranks, long floats, const 
 
 /// More ranks than this go around a ring as if all began with the last of them, and all parts were as long as the
 /// longest. The last one ends late by at most 2(n-1) times what 16 floats take; where parts are equally long, or all
-/// begin at once, exactly then.
+/// begin at once, exactly then. Where links are of two kinds, as if all were those between machines.
 inline constexpr int most_in_exact_ring = 256;
 
 namespace detail {
