@@ -7,6 +7,7 @@
 #include <tenet/device/timeline.hpp>
 #include <tenet/exec/bucket_order.hpp>
 #include <tenet/exec/sparse_execution.hpp>
+#include <tenet/parallel/shards.hpp>
 #include <tenet/train/timeline_report.hpp>
 
 /// The policy `Timeline`: what runs is recorded while it runs. Not part of tenet/tenet.hpp.
