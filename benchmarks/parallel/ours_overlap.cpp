@@ -177,6 +177,7 @@ Seconds seconds_of_step(int batch, int turns, const std::vector<double>& message
       if (kind == beside) sleeper.begin();
       const auto begin = Clock::now();
       trainer.step(inputs.data(), targets.data(), batch);
+      trainer.weights();  // with all buckets, which the next step would wait for as it needs them
       const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
       sleeper.end();
       return seconds;
@@ -205,7 +206,7 @@ template <class Net, class Buckets>
 void report(const char* name, int batch, int turns, bool is_last) {
   using Rank = Trainer<Net, CrossEntropy, PlainSgd, Image<1, 28, 28>, Cpu<0, 1>, Distributed<World>, Buckets>;
   using Program = typename Rank::Training;
-  using Exchange = GradientExchange<Program, AllReduce, Buckets::bucket_bytes, SlowTransport>;
+  using Exchange = typename Rank::template ExecutionOf<Program>::Exchange;
   static constexpr auto& plan = Exchange::plan;
   // What leaves goes one after the other, results and running statistics before a bucket.
   std::vector<double> messages, of_bucket;
@@ -232,12 +233,15 @@ void report(const char* name, int batch, int turns, bool is_last) {
   const auto until = [&](int step) {  // two at the same time take longer
     return std::accumulate(seconds.begin(), seconds.begin() + step, 0.0) * found.fast / alone;
   };
-  // Then each bucket is updated, while others are still on their way.
+  // Each bucket is updated when it has come, while others are still on their way.
   const double pass = until(Program::lowered.first_update), update = found.fast - pass;
   double link = 0, device = pass;
-  for (int b = 0; b < plan.count; ++b) {
-    const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
-    link = std::max(link, until(bucket.ready)) + of_bucket[static_cast<std::size_t>(b)];
+  for (int i = 0; i < plan.count; ++i) {
+    const auto b = static_cast<std::size_t>(plan.leaving_at(i));
+    const Bucket& bucket = plan.buckets[b];
+    // Those behind `in_turn` leave when all are ready.
+    const Bucket& last = plan.buckets[static_cast<std::size_t>(i < plan.in_turn ? i : plan.count - 1)];
+    link = std::max(link, until(last.ready)) + of_bucket[b];
     device = std::max(device, link) +
              update * static_cast<double>(bucket.floats) / static_cast<double>(Program::slots.parameter_floats);
   }
