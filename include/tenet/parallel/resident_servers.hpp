@@ -201,7 +201,7 @@ class ResidentServedStep
 
   void agree(float weight) {
     const std::span<float> statistics = exchanges().statistics();
-    served().agree(results(), statistics, weight);
+    served().agree(results(), statistics, weight, true);
     if (!statistics.empty())
       this->executor_->copy_in(this->arenas_->memory(Arena::buffers), statistics.data(), 4 * Base::buffer_floats);
   }

@@ -83,8 +83,9 @@ class ServedParameters {
     for (int i = 0; i < plan.count; ++i) pull(plan.by_need[index(i)]);
   }
   /// In rounds: results become the means over all ranks, each of which counts `weight` times, and running statistics
-  /// those of rank 0. These few numbers overtake parameters, as all ranks wait for them before the next pass begins.
-  void agree(std::span<float> results, std::span<float> buffers, float weight) {
+  /// those of rank 0. Where parameters have been asked for while the pass was running, these few numbers overtake them,
+  /// as all ranks wait for them before the next pass begins: `overtakes`.
+  void agree(std::span<float> results, std::span<float> buffers, float weight, bool overtakes = false) {
     constexpr std::size_t means = Program::writes_buffers ? 2 : 1;
     static constexpr const char* names[]{"results", "running statistics"};
     const std::array numbers{results, buffers};
@@ -93,13 +94,13 @@ class ServedParameters {
     const auto finish_all = [&] {
       for (std::size_t i = 0; i < means; ++i) finish(requests[i], {names[i], -1, step_});
     };
-    const int first = plan.count + 1;
+    const int priority = overtakes ? plan.count + 1 : 0;
     for (std::size_t i = 0; i < means; ++i)
       requests[i] =
-          store_.push(results_key + static_cast<int>(i), numbers[i], {.priority = first, .weight = weights[i]});
+          store_.push(results_key + static_cast<int>(i), numbers[i], {.priority = priority, .weight = weights[i]});
     finish_all();
     for (std::size_t i = 0; i < means; ++i)
-      requests[i] = store_.pull(results_key + static_cast<int>(i), numbers[i], {.priority = first});
+      requests[i] = store_.pull(results_key + static_cast<int>(i), numbers[i], {.priority = priority});
     finish_all();
   }
   /// Until the servers have all gradients. Where they bound how far ahead a rank may be, it is no further behind this:
