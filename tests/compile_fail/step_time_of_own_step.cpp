@@ -10,8 +10,8 @@ struct Net : Sequential<Flatten, Linear<784, 10>> {};
 
 struct Mine : AllReduce {
 #ifdef FAULT
-  template <class Program, class Device, long bucket_bytes, class T, class Cut>
-  using StepOfRank = DistributedExecution<Program, AllReduce, bucket_bytes, T, Cut>;
+  template <class Program, class Passes, long bucket_bytes, class T>
+  using StepOfRank = DistributedExecution<Program, Passes, AllReduce, bucket_bytes, T>;
 #endif
 };
 

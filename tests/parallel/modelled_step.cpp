@@ -26,8 +26,8 @@ using Modelled = detail::ModelledStep<
 
 /// A user's: with a training step of its own, without traffic, with traffic of which nobody knows how long it takes.
 struct WithStep : AllReduce {
-  template <class Program, class, long bucket_bytes, class T, class Cut>
-  using StepOfRank = DistributedExecution<Program, AllReduce, bucket_bytes, T, Cut>;
+  template <class Program, class Passes, long bucket_bytes, class T>
+  using StepOfRank = DistributedExecution<Program, Passes, AllReduce, bucket_bytes, T>;
 };
 struct WithoutTraffic {
   static constexpr bool sends_buckets = true;
