@@ -62,7 +62,7 @@ static_assert(std::is_void_v<Wrong<Reproducible, Two, ParameterServer<Sharded>>>
 // Replicas share the host's memory, and ask nobody for what is there.
 static_assert(!Policies<Features<4>, Two, ParameterServer<OnCpu>>::asks_servers);
 static_assert(Policies<Features<4>, Two, ParameterServer<OnCpu>>::has_states);
-static_assert(!Policies<Features<4>, Two, ParameterServer<OnCpu>>::has_late_parameters);
+static_assert(!Policies<Features<4>, Two, ParameterServer<OnCpu>>::has_late_parameters());
 
 using Net = Linear<4, 2>;
 using One = Trainer<Net, MeanSquaredError, Sgd, Features<4>, Reference>;
