@@ -2,8 +2,8 @@
 
 #include <atomic>
 #include <memory>
-#include <tenet/core/time_limit.hpp>
 #include <tenet/comm/transport.hpp>
+#include <tenet/core/time_limit.hpp>
 #include <tenet/core/wait_until.hpp>
 
 namespace tenet {

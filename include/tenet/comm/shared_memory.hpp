@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <memory>
 #include <tenet/comm/shared_arena.hpp>
-#include <tenet/core/time_limit.hpp>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/function.hpp>
+#include <tenet/core/time_limit.hpp>
 #include <tenet/core/wait_until.hpp>
 #include <vector>
 

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <tenet/core/time_limit.hpp>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/buffer.hpp>
+#include <tenet/core/time_limit.hpp>
 #include <tenet/core/wait_until.hpp>
 #include <vector>
 

@@ -267,7 +267,11 @@ class TimelineReport {
       MeasuredStep step{*median, &program};
       const int batch = static_cast<int>(median->number);
       PlannedFor given{.batch = batch, .workers = link_.workers, .meets = meets(program, *median)};
-      given.link = {link_.seconds, link_.seconds_per_float, link_.seconds_per_sum, link_.shares, link_.is_wire,
+      given.link = {link_.seconds,
+                    link_.seconds_per_float,
+                    link_.seconds_per_sum,
+                    link_.shares,
+                    link_.is_wire,
                     {link_.machines, link_.fewest_on_machine, link_.most_on_machine, link_.seconds_inside,
                      link_.seconds_per_float_inside, link_.shares_inside, link_.keeps_tree}};
       given.seconds_of_cost = computing(step) / planned_schedule(program, given).computing;
