@@ -16,18 +16,10 @@ using collectives::weighted_sum;
 constexpr int sizes[]{1, 2, 3, 4, 5, 8};
 constexpr long counts[]{1, 5, 16, 100, 1000};
 
-template <class Reduce>
-void check_all_reduce(Reduce reduce) {
-  for (const int size : sizes)
-    for (const long floats : counts)
-      collectives::check_all_reduce([](int count, auto body) { return ranks::collect(count, body); }, size, floats,
-                                    reduce);
-}
-
 }  // namespace
 
 TEST_CASE("all_reduce", "[collectives]") {
-  check_all_reduce([](auto&&... arguments) { all_reduce(arguments...); });
+  collectives::check_all_reduce_of_threads([](auto&&... arguments) { all_reduce(arguments...); });
 }
 
 TEST_CASE("reduce_scatter leaves each rank its part of the sum, and all_gather brings the parts together",

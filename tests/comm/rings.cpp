@@ -5,18 +5,6 @@
 
 using namespace tenet;
 
-namespace {
-
-template <class Reduce>
-void check_all_reduce(Reduce reduce) {
-  for (const int size : {1, 2, 3, 4, 5, 8})
-    for (const long floats : {1L, 5L, 16L, 100L, 1000L})
-      collectives::check_all_reduce([](int count, auto body) { return ranks::collect(count, body); }, size, floats,
-                                    reduce);
-}
-
-}  // namespace
-
 TEST_CASE("parts cover all numbers, one after the other", "[collectives]") {
   for (const long floats : {0L, 1L, 15L, 16L, 33L, 1000L, 61712L}) {
     for (const int parts : {1, 2, 3, 7, 64}) {
@@ -34,9 +22,9 @@ TEST_CASE("parts cover all numbers, one after the other", "[collectives]") {
 }
 
 TEST_CASE("all_reduce by a ring", "[collectives]") {
-  check_all_reduce([](auto&&... arguments) { all_reduce_by_ring(arguments...); });
+  collectives::check_all_reduce_of_threads([](auto&&... arguments) { all_reduce_by_ring(arguments...); });
 }
 
 TEST_CASE("all_reduce by two rings", "[collectives]") {
-  check_all_reduce([](auto&&... arguments) { all_reduce_by_two_rings(arguments...); });
+  collectives::check_all_reduce_of_threads([](auto&&... arguments) { all_reduce_by_two_rings(arguments...); });
 }

@@ -8,20 +8,8 @@
 
 using namespace tenet;
 
-namespace {
-
-template <class Reduce>
-void check_all_reduce(Reduce reduce) {
-  for (const int size : {1, 2, 3, 4, 5, 8})
-    for (const long floats : {1L, 5L, 16L, 100L, 1000L})
-      collectives::check_all_reduce([](int count, auto body) { return ranks::collect(count, body); }, size, floats,
-                                    reduce);
-}
-
-}  // namespace
-
 TEST_CASE("all_reduce by halving", "[collectives]") {
-  check_all_reduce([](auto& transport, auto&&... arguments) {
+  collectives::check_all_reduce_of_threads([](auto& transport, auto&&... arguments) {
     if (std::has_single_bit(static_cast<unsigned>(transport.size())))
       all_reduce_by_halving(transport, arguments...);
     else
@@ -30,11 +18,11 @@ TEST_CASE("all_reduce by halving", "[collectives]") {
 }
 
 TEST_CASE("all_reduce by doubling", "[collectives]") {
-  check_all_reduce([](auto&&... arguments) { all_reduce_by_doubling(arguments...); });
+  collectives::check_all_reduce_of_threads([](auto&&... arguments) { all_reduce_by_doubling(arguments...); });
 }
 
 TEST_CASE("all_reduce by sharing", "[collectives]") {
-  check_all_reduce([](auto&&... arguments) {
+  collectives::check_all_reduce_of_threads([](auto&&... arguments) {
     if (!all_reduce_by_sharing(arguments...)) fail("share", "between threads", "true", "false");
   });
 }

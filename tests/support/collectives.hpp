@@ -5,6 +5,8 @@
 #include <tenet/comm/collectives.hpp>
 #include <vector>
 
+#include "ranks.hpp"
+
 /// What tests of collectives share, over any transport.
 namespace collectives {
 
@@ -47,6 +49,14 @@ void check_all_reduce(Collect collect, int size, long floats, Reduce reduce) {
   for (long i = 0; i < floats; ++i)
     worst = std::fmax(worst, std::fabs(found[0][static_cast<std::size_t>(i)] - weighted_sum(size, i)));
   CHECK(worst < 1e-5);
+}
+
+/// The same among threads, of few of them and more.
+template <class Reduce>
+void check_all_reduce_of_threads(Reduce reduce) {
+  for (const int size : {1, 2, 3, 4, 5, 8})
+    for (const long floats : {1L, 5L, 16L, 100L, 1000L})
+      check_all_reduce([](int count, auto body) { return ranks::collect(count, body); }, size, floats, reduce);
 }
 
 }  // namespace collectives
