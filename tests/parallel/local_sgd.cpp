@@ -87,11 +87,11 @@ TEST_CASE("between two meetings ranks are as they would be alone", "[local_sgd]"
 
 TEST_CASE("ranks whose replicas train together average their parameters", "[local_sgd]") {
   // Without batch norm, whose statistics are those of a replica's samples.
-  using Net = networks::WholeRows;
-  constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
-  const network::Samples<Trainer<Net, CrossEntropy, Sgd, Features<16>>> samples(10);
+  using Plain = networks::WholeRows;
+  constexpr auto floats = static_cast<std::size_t>(Weights<Plain>::table.parameter_floats);
+  const network::Samples<Trainer<Plain, CrossEntropy, Sgd, Features<16>>> samples(10);
   const auto train = [&]<class World, class Inside>(std::type_identity<Distributed<World, Inside>>, int rank) {
-    Trainer<Net, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, Distributed<World, Inside>, LocalSgd<2>> trainer{
+    Trainer<Plain, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, Distributed<World, Inside>, LocalSgd<2>> trainer{
         sgd, static_cast<std::uint64_t>(3 + rank)};
     std::vector<float> result;
     for (int step = 0; step < 5; ++step) {
