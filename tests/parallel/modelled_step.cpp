@@ -31,7 +31,7 @@ struct WithStep : AllReduce {
 };
 struct WithoutTraffic {
   static constexpr bool sends_buckets = true;
-  static constexpr const char* name = "unknown";
+  [[maybe_unused]] static constexpr const char* name = "unknown";
 };
 struct WithoutFormula : AllReduce {
   static constexpr Moving moves{"sends", "1", detail::all_reduce_moves.moved};
