@@ -95,7 +95,6 @@ TEST_CASE("whoever reads parameters that come late to such a device has the new 
 TEST_CASE("a step on such a device ends before its parameters have come", "[parallel][resident_servers]") {
   CHECK(late::steps_that_end_early<far::Device, Asynchronous>() > 0);
   CHECK(late::steps_that_end_early<far::Device, BoundedStaleness<1>>() > 0);
-  CHECK(late::steps_that_end_early<far::Device, BulkSynchronous, OnCpu>() > 0);
 }
 
 TEST_CASE("parameters that do not come to such a device are missed by whoever needs them",
