@@ -143,7 +143,7 @@ void all_reduce_by_doubling(T& transport, float* data, long floats, MessageLabel
       transport.finish();  // before `now` is written
       std::swap(now, then);
     }
-    if (now != data) std::memcpy(data, now, sizeof(float) * size);
+    if (now != data && size > 0) std::memcpy(data, now, sizeof(float) * size);
   }
   if (rank + power < n) {
     transport.send(rank + power, data, floats, label);
