@@ -1,5 +1,5 @@
 // What a synchronisation moves, and how long that takes, is not known where it does not say so.
-// expect: predict_step_time: there is no model of this synchronisation: its `traffic` does not say how long what it
+// expect: predict_step_time: there is no model of this synchronisation: its traffic does not say how long what it
 #include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/step_time.hpp>
 #include <tenet/tenet.hpp>
