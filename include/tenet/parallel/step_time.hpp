@@ -403,7 +403,7 @@ StepTime predict_step_time(StepTimeOptions options = {}) {
   static_assert(Modelled::knows_step,
                 "predict_step_time: there is no model of this synchronisation, whose training step is its own");
   static_assert(Modelled::knows_traffic,
-                "predict_step_time: there is no model of this synchronisation: its `traffic` does not say how long "
+                "predict_step_time: there is no model of this synchronisation: its traffic does not say how long "
                 "what it moves takes");
   static_assert(!Modelled::serves_other_memory,
                 "predict_step_time: there is no model of servers in the memory of a host whose devices have others");
