@@ -7,6 +7,16 @@
 /// Which way of `all_reduce` takes least time: see comm/collectives.hpp.
 namespace tenet {
 
+namespace detail {
+
+constexpr int rounds_of_doubling(int n) {
+  int rounds = 0;
+  while (1 << rounds < n) ++rounds;
+  return rounds;
+}
+
+}  // namespace detail
+
 /// Whether `reduce_scatter` and `all_gather` go by halving and doubling, which wait less often: for a power of two
 /// ranks. Not on several machines, between which a ring sends less.
 constexpr bool halves_parts(int n, const LinkCost& link) { return (n & (n - 1)) == 0 && link.machine.most == 1; }
@@ -14,8 +24,7 @@ constexpr bool halves_parts(int n, const LinkCost& link) { return (n & (n - 1)) 
 /// than by every rank of a chain.
 constexpr bool broadcasts_parts(int n, long floats, const LinkCost& link) {
   if (!has_lines_for(n, floats)) return false;
-  int rounds = 0;
-  while (1 << rounds < n) ++rounds;
+  const int rounds = detail::rounds_of_doubling(n);
   const double moved = static_cast<double>(floats) * link.seconds_per_float,
                gathers = halves_parts(n, link) ? rounds : n - 1;
   return (rounds + gathers) * link.seconds + 2 * (n - 1.0) / n * moved < rounds * (link.seconds + moved);
@@ -24,12 +33,6 @@ constexpr bool broadcasts_parts(int n, long floats, const LinkCost& link) {
 enum class AllReduceWay { ring, two_rings, halving, doubling, machines };
 
 namespace detail {
-
-constexpr int rounds_of_doubling(int n) {
-  int rounds = 0;
-  while (1 << rounds < n) ++rounds;
-  return rounds;
-}
 
 /// What links of a machine cost, and those between ranks of one place.
 constexpr LinkCost inside_machine(const LinkCost& link) {

@@ -31,7 +31,8 @@
 /// is a wire of their own rather than a port that sends for all. A transport that receives by segments adds up one
 /// while the next ones come, so that β + γ becomes the larger of both. All ranks get the same bits. Rings add up each
 /// part in another order; the others add ranks 0 and 1, 2 and 3, …, and then these sums in pairs: a tree, the same for
-/// all numbers, and for a power of two ranks the same in all ways.
+/// all numbers, and for a power of two ranks the same in all ways. (`reduce_scatter` by halving adds those that are
+/// farthest apart first: rank 0 and n/2.)
 ///
 /// Where a transport knows which ranks share a machine, inside of which a message costs α' + β' · floats, only 1/k of
 /// the numbers of a rank go between machines: with n/k machines a rank sends 2 (k - 1)/k m inside, and 2 (1 - k/n) m/k

@@ -255,10 +255,6 @@ void time_rounds(Times& times, long floats, bool scatters, bool gathers) {
   for (int number = 0; gathers && number + 1 < n; ++number) round(number);
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// An exchange of parts between ranks that differ in a bit: of the sender's, or of the receiver's.
 template <class Times>
 void time_exchange_of_parts(Times& times, long floats, int bit, bool of_receiver) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstring>
 #include <tenet/comm/sums.hpp>
 #include <tenet/comm/transport.hpp>
 
