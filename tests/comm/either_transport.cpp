@@ -60,7 +60,7 @@ TEST_CASE("one of several transports may know which ranks run on one machine", "
   CHECK(!alone.is<Machine>());
   Any either(Machine(ThreadTransport(inside, 0), ThreadTransport(outside, 1), std::vector{3, 5}));
   REQUIRE(either.is<Machine>());
-  const Machines* const before = either.machines();
+  const MachineTopology* const before = either.machines();
   Any moved = std::move(either);
   CHECK(moved.machines() == before);
   CHECK(moved.machines()->count() == 2);

@@ -119,7 +119,7 @@ TEST_CASE("machines that keep the tree have its bits, whole, in parts and by the
       const auto tree = bits([](auto&&... arguments) { all_reduce_by_halving(arguments...); });
       // Of a power of two ranks, wherever they are.
       CHECK(bits([](auto&&... arguments) { all_reduce(arguments...); }) == tree);
-      if (!Machines(of_rank, {}).cost().keeps_tree) continue;
+      if (!MachineTopology(of_rank, {}).cost().keeps_tree) continue;
       for (const bool whole : {false, true})
         CHECK(bits([&](OnMachines& transport, auto... arguments) {
                 all_reduce_by_machines(transport, *transport.machines(), arguments..., !whole);
@@ -149,7 +149,7 @@ TEST_CASE("ranks of a machine that share memory add up in it, to the same bits",
     const int n = static_cast<int>(of_rank.size());
     for (const long floats : {1L, 100L, 5000L}) {
       CAPTURE(of_rank, floats);
-      const Machines machines(of_rank, {});
+      const MachineTopology machines(of_rank, {});
       std::vector<std::unique_ptr<ThreadNetwork>> networks;
       for (int machine = 0; machine < machines.count(); ++machine)
         networks.push_back(std::make_unique<ThreadNetwork>(static_cast<int>(machines.ranks(machine).size())));

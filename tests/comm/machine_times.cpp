@@ -21,7 +21,7 @@ template <class T>
 void call(T& transport, Call which, float* data, long floats) {
   const MessageLabel label{"sum", 0, 1};
   const auto outer = [](auto& group, auto... arguments) { all_reduce_by_ring(group, arguments...); };
-  const Machines* const machines = transport.machines();
+  const MachineTopology* const machines = transport.machines();
   if (machines == nullptr || which == Call::quickest) return all_reduce(transport, data, floats, label);
   switch (which) {
     case Call::parts:

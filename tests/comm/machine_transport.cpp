@@ -19,7 +19,7 @@ namespace {
 /// Calls body(transport) on a rank for each number of a machine.
 template <class Body>
 std::vector<std::string> run(const std::vector<int>& machine_of_rank, Body body) {
-  const Machines machines(machine_of_rank, {});
+  const MachineTopology machines(machine_of_rank, {});
   std::vector<std::unique_ptr<ThreadNetwork>> networks;
   for (int machine = 0; machine < machines.count(); ++machine)
     networks.push_back(std::make_unique<ThreadNetwork>(static_cast<int>(machines.ranks(machine).size()),

@@ -212,7 +212,7 @@ TEST_CASE("ranks of several machines share the memory of each and exchange messa
     const SaidMachine said(rank / of_machine);
     Mpi::Transport transport = Mpi::connect();
     CAPTURE(n, of_machine);
-    const Machines expected(machines_of(of_machine), {});
+    const MachineTopology expected(machines_of(of_machine), {});
     REQUIRE(transport.is<Mpi::OfMachines>() == (expected.count() > 1 && of_machine > 1));
     REQUIRE(transport.is<MpiTransport>() == (of_machine == 1 || n == 1));
     REQUIRE((transport.machines() != nullptr) == (expected.count() > 1));
@@ -242,7 +242,7 @@ TEST_CASE("ranks of several machines share the memory of each and exchange messa
           }
         }
       }
-    // Machines of a power of two ranks have the bits of one machine.
+    // MachineTopology of a power of two ranks have the bits of one machine.
     if (of_machine == 3 || (n & (n - 1)) != 0) continue;
     MpiTransport one({}, 20s, true);
     for (const long floats : {3L, 700L, 50'000L}) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memory>
-#include <tenet/comm/machines.hpp>
+#include <tenet/comm/machine_topology.hpp>
 #include <vector>
 
 #include "thread_world.hpp"
@@ -14,7 +14,7 @@ struct OnMachines : tenet::ThreadTransport {
              const tenet::LinkCost& between = {2e-5, 1e-8, 4e-10}, const tenet::LinkCost& inside = {1e-6, 1e-9, 4e-10})
       : ThreadTransport(own),
         cost(between),
-        of_ranks(std::make_shared<const tenet::Machines>(machine_of_rank, inside)) {
+        of_ranks(std::make_shared<const tenet::MachineTopology>(machine_of_rank, inside)) {
     if (of_ranks->count() == 1)
       cost = inside;
     else
@@ -22,7 +22,7 @@ struct OnMachines : tenet::ThreadTransport {
   }
 
   tenet::LinkCost link() const { return cost; }
-  const tenet::Machines* machines() const { return of_ranks->count() == 1 ? nullptr : of_ranks.get(); }
+  const tenet::MachineTopology* machines() const { return of_ranks->count() == 1 ? nullptr : of_ranks.get(); }
   void send(int to, const float* data, long floats, tenet::MessageLabel label) {
     (of_ranks->are_together(rank(), to) ? sent_inside : sent_between) += floats;
     ++messages;
@@ -30,7 +30,7 @@ struct OnMachines : tenet::ThreadTransport {
   }
 
   tenet::LinkCost cost;
-  std::shared_ptr<const tenet::Machines> of_ranks;
+  std::shared_ptr<const tenet::MachineTopology> of_ranks;
   long sent_inside = 0, sent_between = 0;
   int messages = 0;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tenet/comm/machines.hpp>
+#include <tenet/comm/machine_topology.hpp>
 #include <tenet/comm/transport.hpp>
 #include <type_traits>
 #include <utility>
@@ -59,10 +59,10 @@ class EitherTransport {
   }
 
   // Of those that know which ranks run on one machine; null of the others.
-  const Machines* machines() const
+  const MachineTopology* machines() const
     requires(false || ... || KnowsMachines<Transports>)
   {
-    return visit([]<class T>(T& it) -> const Machines* {
+    return visit([]<class T>(T& it) -> const MachineTopology* {
       if constexpr (KnowsMachines<std::remove_const_t<T>>) return it.machines();
       return nullptr;
     });

@@ -2,7 +2,7 @@
 
 #include <cstring>
 #include <tenet/comm/all_reduce_ways.hpp>
-#include <tenet/comm/machines.hpp>
+#include <tenet/comm/machine_topology.hpp>
 #include <tenet/comm/subgroup.hpp>
 
 /// Collectives that go inside of each machine, and then between machines: see comm/collectives.hpp.
@@ -45,7 +45,7 @@ void all_reduce_by_owners(T& inside, int owners, float* data, long floats, const
 /// numbers of ranks that are a power of two; else each sends to each. `by_rings`: by a ring, if machines have equal
 /// numbers of ranks.
 template <KnowsMachines T, class Outer>
-void all_reduce_by_parts_of_machines(T& transport, const Machines& machines, float* data, long floats,
+void all_reduce_by_parts_of_machines(T& transport, const MachineTopology& machines, float* data, long floats,
                                      MessageLabel label, float weight, bool by_rings, Outer outer) {
   using Group = Subgroup<T>;
   Group inside = Group::of_machine(transport, machines);
@@ -87,7 +87,7 @@ void all_reduce_by_parts_of_machines(T& transport, const Machines& machines, flo
 /// The same, with what takes least time inside and between. Few numbers go whole, where machines have equal numbers of
 /// ranks: each rank adds up those of its machine, then those of all ranks with its place.
 template <KnowsMachines T>
-void all_reduce_by_machines(T& transport, const Machines& machines, float* data, long floats, MessageLabel label,
+void all_reduce_by_machines(T& transport, const MachineTopology& machines, float* data, long floats, MessageLabel label,
                             float weight, bool in_parts) {
   const auto reduce = [](auto& group, float* numbers, long count, MessageLabel about, float own_weight) {
     const AllReduceTimes times(group.size(), count, group.link());

@@ -63,7 +63,7 @@ class OwnerTimes {
 /// floats) is called for each part, for those that have it on all machines.
 template <class Outer>
 void time_parts_of_machines(RankTimes& times, long floats, bool by_rings, Outer outer) {
-  const Machines& machines = *times.machines();
+  const MachineTopology& machines = *times.machines();
   const int owners = machines.fewest(), n = machines.most();
   times.forget_past();
   std::vector<RankTimesOfGroup> insides;
@@ -100,7 +100,7 @@ void time_parts_of_machines(RankTimes& times, long floats, bool by_rings, Outer 
 
 /// What `all_reduce_by_machines` does to the clocks.
 inline void time_machines(RankTimes& times, long floats, bool in_parts) {
-  const Machines& machines = *times.machines();
+  const MachineTopology& machines = *times.machines();
   const auto reduce = [](RankTimesOfGroup& group, long count) { time_all_reduce_among_equals(group, count); };
   if (in_parts || machines.most() != machines.fewest()) return time_parts_of_machines(times, floats, false, reduce);
   times.forget_past();

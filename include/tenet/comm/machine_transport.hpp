@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memory>
-#include <tenet/comm/machines.hpp>
+#include <tenet/comm/machine_topology.hpp>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/function.hpp>
 #include <utility>
@@ -44,7 +44,7 @@ class MachineTransport {
     return link;
   }
   auto limit() const { return parts_->outside.limit(); }
-  const Machines* machines() const { return parts_->machines.count() == 1 ? nullptr : &parts_->machines; }
+  const MachineTopology* machines() const { return parts_->machines.count() == 1 ? nullptr : &parts_->machines; }
 
   void send(int to, const float* data, long floats, MessageLabel label) {
     by(to, [&](auto& transport, int peer) { transport.send(peer, data, floats, label); });
@@ -97,7 +97,7 @@ class MachineTransport {
   struct Parts {
     Inside inside;
     Outside outside;
-    Machines machines;
+    MachineTopology machines;
     MachineCost cost;
     bool is_sharing = false;
 

@@ -10,8 +10,8 @@
 #include <optional>
 #include <tenet/comm/collectives.hpp>
 #include <tenet/comm/either_transport.hpp>
+#include <tenet/comm/machine_topology.hpp>
 #include <tenet/comm/machine_transport.hpp>
-#include <tenet/comm/machines.hpp>
 #include <tenet/comm/message_tag.hpp>
 #include <tenet/comm/mpi_meeting.hpp>  // first, as it includes MPI without what its C++ bindings cost
 #include <tenet/comm/shared_memory.hpp>
@@ -103,7 +103,7 @@ class MpiTransport {
   /// Whether all ranks run on one machine.
   bool is_within_machine() const { return is_within_machine_; }
   /// Null: they do, or nothing is known.
-  const Machines* machines() const { return machines_.get(); }
+  const MachineTopology* machines() const { return machines_.get(); }
 
   void send(int to, const float* data, long floats, MessageLabel label) {
     const long segment = segment_of(to, floats);
@@ -287,7 +287,7 @@ class MpiTransport {
     finish();
     std::vector<std::uint64_t> numbers(n);
     std::memcpy(numbers.data(), message.data(), sizeof own * n);
-    auto machines = std::make_unique<const Machines>(numbers, inside);
+    auto machines = std::make_unique<const MachineTopology>(numbers, inside);
     is_within_machine_ = machines->count() == 1;
     if (!is_within_machine_) machines_ = std::move(machines);
   }
@@ -310,7 +310,7 @@ class MpiTransport {
   Limit limit_;
   int rank_ = 0, size_ = 1;
   bool is_within_machine_ = false;
-  std::unique_ptr<const Machines> machines_;
+  std::unique_ptr<const MachineTopology> machines_;
   LinkCost link_;
   MessageTags tags_{detail::most_mpi_tag()};
   std::deque<Sent> sent_;
@@ -345,7 +345,7 @@ struct Mpi {
     if (messages.machines() != nullptr)
       for (int rank = 0; rank < messages.size(); ++rank)
         machine_of_rank[static_cast<std::size_t>(rank)] = messages.machines()->machine_of(rank);
-    auto shared = share_machines(messages, Machines(machine_of_rank, {}));
+    auto shared = share_machines(messages, MachineTopology(machine_of_rank, {}));
     if (!shared) return messages;
     if (messages.is_within_machine()) return std::move(*shared);
     return OfMachines(std::move(*shared), std::move(messages), machine_of_rank);
@@ -357,7 +357,7 @@ struct Mpi {
 
   /// Memory of this rank's machine. Nothing on all ranks where those of some machine cannot share: the name that its
   /// first rank gives to the memory may mean something else in another container.
-  static std::optional<SharedMemoryTransport> share_machines(MpiTransport& messages, const Machines& machines) {
+  static std::optional<SharedMemoryTransport> share_machines(MpiTransport& messages, const MachineTopology& machines) {
     if (machines.most() == 1 || machines.most() > most_sharing) return std::nullopt;
     const MessageLabel label{"memory of the machine", -1, -1};
     struct {

@@ -3,7 +3,7 @@
 #include <bit>
 #include <optional>
 #include <tenet/comm/collectives.hpp>
-#include <tenet/comm/machines.hpp>
+#include <tenet/comm/machine_topology.hpp>
 #include <tenet/comm/simulated_link.hpp>
 
 /// The schedules of collectives without their numbers: what `comm/collectives.hpp` does, message by message, to the
@@ -37,7 +37,7 @@ class RankTimes {
   const SimulatedLink& link_inside() const { return inside_; }
   const SimulatedLink& link_between(int from, int to) const { return is_inside(from, to) ? inside_ : link_; }
   /// Null: there is one, or nothing is known of them.
-  const Machines* machines() const { return machines_ ? &*machines_ : nullptr; }
+  const MachineTopology* machines() const { return machines_ ? &*machines_ : nullptr; }
   LinkCost cost() const {
     LinkCost cost = link_.cost();
     if (machines_) cost.machine = machines_->cost();
@@ -122,7 +122,7 @@ class RankTimes {
   bool is_inside(int from, int to) const { return machines_ && machines_->are_together(from, to); }
 
   SimulatedLink link_, inside_;  // between machines, inside of them
-  std::optional<Machines> machines_;
+  std::optional<MachineTopology> machines_;
   std::vector<double> clocks_, taken_;  // the last: when what they have sent was received
   double past_ = 0;                     // no message comes before it
   std::vector<double> sends_until_;     // each rank's port, for all links that are no wires

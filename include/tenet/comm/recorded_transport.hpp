@@ -1,7 +1,7 @@
 #pragma once
 
 #include <chrono>
-#include <tenet/comm/machines.hpp>
+#include <tenet/comm/machine_topology.hpp>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/timeline.hpp>
 #include <utility>
@@ -99,7 +99,7 @@ class RecordedTransport {
     });
   }
   // Of one that knows which ranks run on one machine.
-  const Machines* machines() const
+  const MachineTopology* machines() const
     requires KnowsMachines<T>
   {
     return transport_.machines();

@@ -6,7 +6,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <tenet/comm/machines.hpp>
+#include <tenet/comm/machine_topology.hpp>
 #include <tenet/comm/simulated_link.hpp>
 #include <thread>
 
@@ -48,7 +48,7 @@ class SimulatedNetwork {
     std::vector<int> machine_of_rank;
     for (int rank = 0; rank < size; ++rank)
       machine_of_rank.push_back(options_.machine_of ? options_.machine_of(rank) : rank);
-    machines_ = std::make_unique<const Machines>(machine_of_rank, LinkCost{});
+    machines_ = std::make_unique<const MachineTopology>(machine_of_rank, LinkCost{});
     SimulatedLink slowest = fastest, slowest_inside = fastest;
     for (int from = 0; from < size; ++from)
       for (int to = 0; to < size; ++to) {
@@ -60,7 +60,7 @@ class SimulatedNetwork {
                std::to_string(link.latency) + " s and " + std::to_string(link.bytes_per_second) + " bytes/s");
         (machines_->are_together(from, to) ? slowest_inside : slowest).be_no_quicker_than(link);
       }
-    machines_ = std::make_unique<const Machines>(machine_of_rank, slowest_inside.cost());
+    machines_ = std::make_unique<const MachineTopology>(machine_of_rank, slowest_inside.cost());
     cost_ = (size == 1 ? options_.link : machines_->count() == 1 ? slowest_inside : slowest).cost();
     if (knows_machines()) cost_.machine = machines_->cost();
     ranks_.resize(index(size));
@@ -203,7 +203,7 @@ class SimulatedNetwork {
 
   int size_;
   SimulatedNetworkOptions options_;
-  std::unique_ptr<const Machines> machines_;  // where nothing is known, one for each rank
+  std::unique_ptr<const MachineTopology> machines_;  // where nothing is known, one for each rank
   LinkCost cost_;
   std::mutex mutex_;
   std::deque<Rank> ranks_;
@@ -216,7 +216,7 @@ class SimulatedTransport {
   int size() const { return network_->size_; }
   /// That of the slowest link, inside of machines and between them, as in the end all wait for it.
   LinkCost link() const { return network_->cost_; }
-  const Machines* machines() const { return network_->knows_machines() ? network_->machines_.get() : nullptr; }
+  const MachineTopology* machines() const { return network_->knows_machines() ? network_->machines_.get() : nullptr; }
   /// The virtual one; for those who wait by a real clock as well.
   std::chrono::nanoseconds limit() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tenet/comm/all_reduce_ways.hpp>
-#include <tenet/comm/machines.hpp>
+#include <tenet/comm/machine_topology.hpp>
 #include <tenet/comm/transport.hpp>
 #include <vector>
 
@@ -17,14 +17,14 @@ class Subgroup {
       : transport_(&transport), ranks_(&ranks), rank_(rank), link_(link) {}
 
   /// Those of this rank's machine.
-  static Subgroup of_machine(T& transport, const Machines& machines) {
+  static Subgroup of_machine(T& transport, const MachineTopology& machines) {
     Subgroup group(transport, machines.ranks(machines.machine_of(transport.rank())),
                    machines.place_of(transport.rank()), machines.inside());
     group.is_machine_ = true;
     return group;
   }
   /// Those of all machines that have this rank's place, which all machines have.
-  static Subgroup between_machines(T& transport, const Machines& machines) {
+  static Subgroup between_machines(T& transport, const MachineTopology& machines) {
     return {transport, machines.ranks_at(machines.place_of(transport.rank())), machines.machine_of(transport.rank()),
             detail::between_machines(transport.link())};
   }

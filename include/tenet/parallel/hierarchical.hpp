@@ -45,7 +45,7 @@ struct Hierarchical {
   static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
     if (!has_lines_for(transport.size(), floats)) return all_reduce(transport, data, floats, label, weight);
     if constexpr (KnowsMachines<T>)
-      if (const Machines* const machines = transport.machines(); machines != nullptr) {
+      if (const MachineTopology* const machines = transport.machines(); machines != nullptr) {
         if (machines->most() == 1) return Outer::reduce(transport, data, floats, label, weight);
         const auto outer = [](auto& group, float* part, long count, MessageLabel about, float own_weight) {
           Outer::reduce(group, part, count, about, own_weight);

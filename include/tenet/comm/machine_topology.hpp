@@ -7,11 +7,11 @@
 namespace tenet {
 
 /// The ranks of each machine, by their place on it: the first one has place 0.
-class Machines {
+class MachineTopology {
  public:
   /// Of each rank a number of its machine, whatever it is; and what a message inside of a machine costs.
   template <class Number>
-  Machines(const std::vector<Number>& machine_of_rank, const LinkCost& inside) : inside_(inside) {
+  MachineTopology(const std::vector<Number>& machine_of_rank, const LinkCost& inside) : inside_(inside) {
     std::vector<Number> numbers;
     for (const Number& number : machine_of_rank) {
       int machine =
@@ -80,7 +80,7 @@ class Machines {
 ///         Null: nothing is known, or all run on one; then `link()` is for all of them. The same on all ranks.
 template <class T>
 concept KnowsMachines = Transport<T> && requires(T& transport) {
-  { transport.machines() } -> std::same_as<const Machines*>;
+  { transport.machines() } -> std::same_as<const MachineTopology*>;
 };
 
 /// One whose ranks of a machine can have memory in common, as it may turn out when the program runs.

@@ -1,4 +1,4 @@
-#include "tenet/comm/machines.hpp"
+#include "tenet/comm/machine_topology.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -12,13 +12,13 @@ constexpr LinkCost inside{1e-6, 1e-9, 2e-10, true};
 
 template <class Number>
 bool keeps_tree(const std::vector<Number>& machine_of_rank) {
-  return Machines(machine_of_rank, inside).cost().keeps_tree;
+  return MachineTopology(machine_of_rank, inside).cost().keeps_tree;
 }
 
 }  // namespace
 
 TEST_CASE("ranks with the same number are on one machine", "[machines]") {
-  const Machines machines(std::vector<std::uint64_t>{7, 9, 7, 1'000'000'000'000, 9, 7}, inside);
+  const MachineTopology machines(std::vector<std::uint64_t>{7, 9, 7, 1'000'000'000'000, 9, 7}, inside);
   CHECK(machines.count() == 3);
   CHECK(machines.fewest() == 1);
   CHECK(machines.most() == 3);
@@ -37,14 +37,14 @@ TEST_CASE("ranks with the same number are on one machine", "[machines]") {
 }
 
 TEST_CASE("what a machine costs is what its links cost", "[machines]") {
-  const MachineCost cost = Machines(std::vector{0, 0, 1}, inside).cost();
+  const MachineCost cost = MachineTopology(std::vector{0, 0, 1}, inside).cost();
   CHECK(cost.count == 2);
   CHECK(cost.fewest == 1);
   CHECK(cost.most == 2);
   CHECK(cost.seconds == 1e-6);
   CHECK(cost.seconds_per_float == 1e-9);
   CHECK(cost.shares);
-  CHECK(Machines(std::vector{0, 0, 1}, inside).inside().seconds_per_sum == 2e-10);
+  CHECK(MachineTopology(std::vector{0, 0, 1}, inside).inside().seconds_per_sum == 2e-10);
 }
 
 TEST_CASE("machines that have subtrees of ranks keep the order of the tree", "[machines]") {
