@@ -2,11 +2,12 @@
 """Checks compile-fail tests: each compiles as it stands, and with -DFAULT fails with the message it promises.
 
 A file says what it expects in comments: `// expect: REGEX` for every compiler, `// expect(nvcc): REGEX` for one. Each
-must be found in the compiler's output, which must not be longer than ten lines. The sound form is compiled by g++, and by
-another compiler of files that say `// sound: nvcc` or `// sound: clang`: the tests at large are for what these compile.
+must be found in the compiler's output, which must not be longer than ten lines. The sound forms are compiled by g++, with
+--sound: all in one source, each in a namespace of its own; and by another compiler with the fault, of files that say
+`// sound: nvcc` or `// sound: clang`: the tests at large are for what these compile.
 
 nvcc knows no headers that are compiled once, and reads them in 3 s. It goes on behind an error, so all files are one
-source for it, each in a namespace of its own, and a message belongs to the file that it names last. In functions it looks
+source for it, with the fault, too, and a message belongs to the file that it names last. In functions it looks
 for mistakes only where there are no others: files that it has said nothing about are compiled once more, without those
 whose faults it has found.
 Exit status: 0 passed, 1 failed, 77 no such compiler.
@@ -45,7 +46,7 @@ def compile_together(options: argparse.Namespace, files: list[pathlib.Path], ext
     includes = dict.fromkeys(line for text in texts.values() for line in INCLUDE.findall(text))
     parts = [f'namespace {file.stem} {{\n#line 1 "{file}"\n{INCLUDE.sub("", text)}\n}}' for file, text in texts.items()]
     with tempfile.TemporaryDirectory() as scratch:
-        together = pathlib.Path(scratch) / "together.cu"
+        together = pathlib.Path(scratch) / ("together.cu" if options.compiler == "nvcc" else "together.cpp")
         together.write_text("\n".join([*includes, *parts, ""]))
         return compile_file(options, together, extra)
 
@@ -92,6 +93,7 @@ def main() -> int:
     parser.add_argument("--compiler", choices=list(ARGUMENTS), required=True)
     parser.add_argument("--command", required=True, help="the compiler's program")
     parser.add_argument("--include", required=True)
+    parser.add_argument("--sound", action="store_true", help="only check that all of them compile as they stand")
     parser.add_argument("--prelude", help="a file that includes only <tenet/tenet.hpp>, and may be precompiled")
     options = parser.parse_args()
 
@@ -102,7 +104,7 @@ def main() -> int:
     together = options.compiler == "nvcc"
     if together:
         options.prelude = None
-    of_nvcc = faults_of_nvcc(options) if together else {}
+    of_nvcc = faults_of_nvcc(options) if together and not options.sound else {}
     failed = False
 
     def report(name: str, failures: list[str]) -> None:
@@ -111,20 +113,17 @@ def main() -> int:
         for failure in failures:
             print(f"FAILED: {name}: {failure}")
 
-    for file in options.files:
+    for file in options.files if not options.sound else []:
         status, message = (int(file in of_nvcc), of_nvcc.get(file, "")) if together else compile_file(options, file, ["-DFAULT"])
         failures = failures_of(options, file, message)
         report(file.stem, failures if status != 0 else [*failures, "compiles with the fault"])
-    sound = [
-        file
-        for file in options.files
-        if options.compiler == "g++" or re.search(f"^// sound: {options.compiler}$", file.read_text(), re.M)
-    ]
-    for group in [sound] if together and sound else [[file] for file in sound]:
-        status, output = compile_together(options, group, []) if together else compile_file(options, group[0], [])
+    says_so = re.compile(f"^// sound: {options.compiler}$", re.M)
+    sound = options.files if options.sound else [file for file in options.files if says_so.search(file.read_text())]
+    if sound:
+        status, output = compile_together(options, sound, [])
         if status != 0:
             print("--- without the fault", *output.splitlines()[:40], sep="\n")
-            report(" ".join(file.stem for file in group), ["does not compile without the fault"])
+            report(" ".join(file.stem for file in sound), ["does not compile without the fault"])
     return 1 if failed else 0
 
 

@@ -1,7 +1,11 @@
 #include "tenet/comm/machine_collectives.hpp"
 
+#include <atomic>
+#include <chrono>
+#include <numeric>
 #include <tenet/comm/collectives.hpp>
 #include <tenet/comm/machine_transport.hpp>
+#include <thread>
 
 #include "../support/collectives.hpp"
 #include "../support/machines.hpp"
@@ -59,6 +63,61 @@ TEST_CASE("all_reduce by machines, in parts and whole", "[machine_collectives]")
 TEST_CASE("all_reduce of ranks that know their machines", "[machine_collectives]") {
   for (const std::vector<int>& of_rank : places)
     check_all_reduce(of_rank, [&](OnMachines& transport, auto... arguments) { all_reduce(transport, arguments...); });
+}
+
+TEST_CASE("broadcast from any rank of any machine, whole and in parts", "[machine_collectives]") {
+  for (const std::vector<int>& of_rank : places)
+    for (const long floats : {1L, 37L, 20'000L})
+      for (int root = 0; root < static_cast<int>(of_rank.size()); ++root) {
+        CAPTURE(of_rank, floats, root);
+        std::atomic<long> wrong{0}, between{0};
+        ranks::run_well(static_cast<int>(of_rank.size()), [&](ThreadTransport& transport) {
+          OnMachines on(transport, of_rank);
+          std::vector<float> data(static_cast<std::size_t>(floats), -1.0f);
+          if (on.rank() == root) std::iota(data.begin(), data.end(), 5.0f);
+          broadcast_by_machines(on, *on.machines(), root, [&](auto& group, int root_of_group) {
+            detail::broadcast_among_equals(group, root_of_group, data.data(), floats, {"data", 0, 1});
+          });
+          for (long i = 0; i < floats; ++i) wrong += data[static_cast<std::size_t>(i)] != 5.0f + static_cast<float>(i);
+          between += on.sent_between;
+        });
+        CHECK(wrong == 0);
+        // Each machine but the root's gets them once, if not in parts, which are sent twice.
+        const int machines = MachineTopology(of_rank, {}).count();
+        CHECK(between >= (machines - 1) * floats);
+        if (floats < 100) CHECK(between == (machines - 1) * floats);
+      }
+}
+
+TEST_CASE("broadcast and barrier go by machines where that takes less", "[machine_collectives]") {
+  const std::vector<int> of_rank{2, 0, 1, 0, 2, 1};  // neighbours are on different machines
+  std::atomic<long> between{0}, messages{0}, left_early{0};
+  std::atomic<int> come{0};
+  ranks::run_well(6, [&](ThreadTransport& transport) {
+    OnMachines on(transport, of_rank);
+    float data = static_cast<float>(on.rank());
+    broadcast(on, 3, &data, 1L, {"data", 0, 1});
+    if (data != 3) throw Error("another number");
+    between += on.sent_between;
+    for (int round = 1; round <= 20; ++round) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100 * ((on.rank() + round) % 3)));
+      ++come;
+      on.messages = 0;
+      barrier(on, {"meeting", 0, round});
+      messages += on.messages;
+      left_early += come < 6 * round;
+    }
+  });
+  CHECK(between == 2);
+  CHECK(left_early == 0);
+  // Twice a message of each rank inside, and two of each of the three first ones between them; among equals: three.
+  CHECK(messages == 20 * (2 * 6 + 2 * 3));
+  STATIC_REQUIRE(!broadcasts_by_machines(6, 100, LinkCost{}));
+  STATIC_REQUIRE(!meets_by_machines(6, LinkCost{}));
+  // Inside it takes as long as between: four machines of two would take a round more.
+  constexpr LinkCost alike{.seconds = 1, .seconds_per_float = 1, .machine = {4, 2, 2, 1, 1}};
+  STATIC_REQUIRE(!broadcasts_by_machines(8, 1, alike));
+  STATIC_REQUIRE(!meets_by_machines(8, alike));
 }
 
 namespace {

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <numeric>
+#include <thread>
 
 #include "../support/far_device.hpp"
 #include "../support/ranks.hpp"
@@ -37,7 +38,7 @@ std::vector<std::vector<float>> parameters_of_ranks() {
       result.insert(result.end(), parameters.begin(), parameters.end());
     };
     const bool had_begun = served.has_begun();
-    served.begin();
+    served.begin(true);
     look();
     for (const float rate : {0.5f, 0.25f}) {
       const auto scalars = PlainSgd{.learning_rate = rate}.scalars(1);
@@ -136,9 +137,10 @@ TEST_CASE("parameters that a run needs first are asked for first", "[parallel][s
   const auto need = [](int key) { return Served::plan.buckets[static_cast<std::size_t>(key)].needed; };
   const auto by_need = [&](std::size_t first) {
     const std::vector<int>& asked = AskingTransport::asked;
-    return asked.size() == buckets && need(asked.front()) != need(asked.back()) &&
-           std::is_sorted(asked.begin() + static_cast<long>(first), asked.end(),
-                          [&](int a, int b) { return need(a) < need(b); });
+    const auto is_before = [&](int a, int b) { return need(a) < need(b); };
+    const auto [earliest, latest] = std::minmax_element(asked.begin(), asked.end(), is_before);
+    return asked.size() == buckets && is_before(*earliest, *latest) &&
+           std::is_sorted(asked.begin() + static_cast<long>(first), asked.end(), is_before);
   };
   AskingTransport::asked.clear();
   std::atomic<bool> is_stuck_allowed{false}, all_at_once{false}, by_priority{false};
@@ -147,7 +149,7 @@ TEST_CASE("parameters that a run needs first are asked for first", "[parallel][s
     std::vector<float> parameters(static_cast<std::size_t>(Step::slots.parameter_floats)), gradients(parameters);
     Served served(*executor, AskingTransport(transport));
     served.use(parameters.data(), gradients.data());
-    served.begin();
+    served.begin(true);
     served.complete();
     if (transport.rank() == 1) {
       is_stuck_allowed = true;
@@ -166,4 +168,46 @@ TEST_CASE("parameters that a run needs first are asked for first", "[parallel][s
   });
   CHECK(all_at_once);
   CHECK(by_priority);
+}
+
+TEST_CASE("who begins anew gets what rank 0 has then, however late that comes", "[parallel][served_parameters]") {
+  using Step = StepOn<Reference>;
+  using Served = ServedParameters<Step, ParameterServer<Sharded>, 1, ThreadTransport>;
+  constexpr auto floats = static_cast<std::size_t>(Step::slots.parameter_floats);
+  // In which step rank 0 begins anew, in which rank 1 does: in the first they both do, then rank 1 alone, then rank 0.
+  const auto found = ranks::collect(2, [&](ThreadTransport& transport) {
+    const int rank = transport.rank();
+    const auto executor = make_executor<Reference>();
+    std::vector<float> parameters(floats), gradients(floats), begun;
+    Served served(*executor, transport);
+    served.use(parameters.data(), gradients.data());
+    const auto scalars = PlainSgd{.learning_rate = 1}.scalars(1);
+    served.set_scalars(scalars.data());
+    const auto step = [&](float own, bool begins) {
+      if (begins) {
+        std::fill(parameters.begin(), parameters.end(), own);
+        served.restart();
+        served.begin(true);
+      }
+      served.complete();
+      begun.push_back(parameters[0]);
+      served.begin_step();
+      std::fill(gradients.begin(), gradients.end(), 1.0f);
+      for (int b = 0; b < Served::plan.count; ++b) served.push(b, 1);
+      served.pull_all();
+      served.end_step();
+      served.complete();
+    };
+    const auto late = [&] { std::this_thread::sleep_for(std::chrono::milliseconds(rank == 0 ? 60 : 0)); };
+    step(10, true);
+    late();  // rank 1 asks for the parameters long before rank 0 gives the servers other ones
+    step(rank == 0 ? 50 : -1, true);
+    late();  // it gives them none
+    step(-1, rank == 1);
+    served.synchronize();
+    begun.push_back(parameters[0]);
+    return begun;
+  });
+  const std::vector<float> expected{10, 50, 49, 48};
+  for (const auto& of_rank : found) CHECK(of_rank == expected);
 }

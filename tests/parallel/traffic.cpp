@@ -102,10 +102,10 @@ TEST_CASE("devices with memories of their own send gradients to each other, or t
     return Policies<Features<784>, far::Device, DataParallel<2>, Tags...>::traffic();
   };
   CHECK(of_devices().gradients == &detail::all_reduce_moves);
-  CHECK(of_devices.operator()<ParameterServer<>>().gradients == &detail::push_moves);
-  CHECK(of_devices.operator()<ParameterServer<>>().parameters == &detail::pull_moves);
-  CHECK(of_devices.operator()<ParameterServer<OnCpu>>().gradients == &detail::push_moves);
-  CHECK(of_devices.operator()<ParameterServer<OnCpu>>().parameters == &detail::pull_moves);
+  CHECK(of_devices.operator()<ParameterServer<>>().gradients == &detail::push_moves<Sharded>);
+  CHECK(of_devices.operator()<ParameterServer<>>().parameters == &detail::pull_moves<Sharded>);
+  CHECK(of_devices.operator()<ParameterServer<OnCpu>>().gradients == &detail::push_moves<OnCpu>);
+  CHECK(of_devices.operator()<ParameterServer<OnCpu>>().parameters == &detail::pull_moves<OnCpu>);
 }
 
 TEST_CASE("of ranks, whose number is not known, the summary has formulas", "[traffic]") {
@@ -164,6 +164,12 @@ TEST_CASE("times of what moves are those of the collectives", "[traffic]") {
   CHECK(seconds(detail::ring_moves, 4) == Approx(3 * (2 + 400 * 0.022)));
   CHECK(seconds(detail::all_reduce_moves, 4) == AllReduceTimes(4, 1600, link).least());
   CHECK(detail::ring_moves.seconds(200, 1600, link) == AllReduceTimes(200, 1600, link).least());  // too few for parts
+  // A server has to do with what all others send it: of numbers that are cut, an n-th; of others, all.
+  CHECK(seconds(detail::push_moves<Sharded>, 4) == Approx(1 + 3 * 1600 * 0.012));
+  CHECK(seconds(detail::pull_moves<Sharded>, 4) == Approx(1 + 3 * 1600 * 0.01));
+  CHECK(detail::push_moves<Sharded>.seconds(4, 65536, link) == Approx(1 + 3 * 16384 * 0.012));
+  CHECK(detail::pull_moves<Sharded>.seconds(4, 65536, link) == Approx(1 + 3 * 16384 * 0.01));
+  CHECK(detail::push_moves<OnRank<2>>.seconds(4, 65536, link) == Approx(1 + 3 * 65536 * 0.012));
   for (const Moving* moving : {&detail::scatter_moves, &detail::gather_moves, &detail::ring_moves}) {
     CHECK(seconds(*moving, 1) == 0);
     CHECK(moving->moved(1, 1600) == 0);

@@ -91,7 +91,8 @@ int steps_that_end_early() {
   using Rank =
       tenet::Trainer<Broad, tenet::CrossEntropy, tenet::Sgd, tenet::Features<16>, Device, tenet::Distributed<LateWorld>,
                      tenet::ParameterServer<Place, Consistency>, tenet::BucketBytes<1>>;
-  const network::Samples<Rank> samples(128);
+  constexpr int batch = TENET_TEST_SANITIZED ? 16 : 128;
+  const network::Samples<Rank> samples(batch);
   LateTransport::is_stuck = false;
   LateTransport::milliseconds = 5;
   std::atomic<int> result{0};
@@ -99,7 +100,7 @@ int steps_that_end_early() {
     const ThreadWorld::Joined joined(transport);
     Rank trainer{sgd, 1};
     for (int step = 0; step < 3; ++step) {
-      trainer.step(samples.inputs.data(), samples.targets.data(), 128);
+      trainer.step(samples.inputs.data(), samples.targets.data(), batch);
       const int before = LateTransport::answered;
       trainer.weights();
       result += LateTransport::answered > before;

@@ -203,7 +203,7 @@ TEST_CASE("a report of rows by hand", "[timeline_report]") {
 
 TEST_CASE("a report says what communication it does not plan", "[timeline_report]") {
   Hand hand;
-  hand.program.buckets = {{3, 100, 0}};
+  hand.program.parts = {{3, 100}, {4, 16, ExchangedPart::Kind::results, -1}};
   hand.program.synchronisation = "somebody's";
   hand.program.traffic = {.gradients = &detail::ring_moves};
   TimelineRecorder recorder(100);
@@ -216,12 +216,14 @@ TEST_CASE("a report says what communication it does not plan", "[timeline_report
   const auto text = [&] { return TimelineReport(recorder, {&hand.program, 1}, 1).text(); };
   const trace::File known = planned();
   const auto buckets = known.of(process, 2, "collective");
-  REQUIRE(buckets.size() == 1);
+  REQUIRE(buckets.size() == 2);
+  CHECK(buckets[1].name == "results");
   CHECK(buckets[0].name == "bucket 0");
   CHECK(buckets[0].duration == Approx(2 * 10 + 100 * 0.1));  // us: two latencies, half of the numbers twice
   CHECK(known.processes.at(process) == "planned");
   CHECK_THAT(text(), !Contains("not planned"));
-  hand.program.traffic = {.gradients = &detail::push_moves, .parameters = &detail::pull_moves};
+  const Moving without_formula{"sends", "", detail::ring_moves.moved};
+  hand.program.traffic = {.gradients = &without_formula};
   const trace::File unknown = planned();
   CHECK(unknown.of(process, 2, "collective").empty());
   CHECK(unknown.processes.at(process) == "planned without communication");

@@ -4,7 +4,7 @@
 #include <tenet/comm/transport.hpp>
 #include <tenet/comm/trees.hpp>
 
-/// Which way of `all_reduce` takes least time: see comm/collectives.hpp.
+/// Which way of a collective takes least time: see comm/collectives.hpp.
 namespace tenet {
 
 namespace detail {
@@ -20,18 +20,6 @@ constexpr int rounds_of_doubling(int n) {
 /// Whether `reduce_scatter` and `all_gather` go by halving and doubling, which wait less often: for a power of two
 /// ranks. Not on several machines, between which a ring sends less.
 constexpr bool halves_parts(int n, const LinkCost& link) { return (n & (n - 1)) == 0 && link.machine.most == 1; }
-/// Whether `broadcast` goes by parts, which are brought together: of many numbers, as each is sent twice then, rather
-/// than by every rank of a chain.
-constexpr bool broadcasts_parts(int n, long floats, const LinkCost& link) {
-  if (!has_lines_for(n, floats)) return false;
-  const int rounds = detail::rounds_of_doubling(n);
-  const double moved = static_cast<double>(floats) * link.seconds_per_float,
-               gathers = halves_parts(n, link) ? rounds : n - 1;
-  return (rounds + gathers) * link.seconds + 2 * (n - 1.0) / n * moved < rounds * (link.seconds + moved);
-}
-
-enum class AllReduceWay { ring, two_rings, halving, doubling, machines };
-
 namespace detail {
 
 /// What links of a machine cost, and those between ranks of one place.
@@ -43,6 +31,56 @@ constexpr LinkCost between_machines(LinkCost link) {
   link.shares = false;
   return link;
 }
+constexpr double seconds_of_broadcast(int n, long floats, const LinkCost& link, bool in_parts) {
+  const double rounds = rounds_of_doubling(n), moved = static_cast<double>(floats) * link.seconds_per_float;
+  if (!in_parts) return rounds * (link.seconds + moved);
+  return (rounds + (halves_parts(n, link) ? rounds : n - 1)) * link.seconds + 2 * (n - 1.0) / n * moved;
+}
+
+}  // namespace detail
+
+/// Whether `broadcast` among ranks that are alike goes by parts, of many numbers: each is sent twice then, rather than
+/// by every rank of a chain.
+constexpr bool broadcasts_parts(int n, long floats, const LinkCost& link) {
+  return has_lines_for(n, floats) &&
+         detail::seconds_of_broadcast(n, floats, link, true) < detail::seconds_of_broadcast(n, floats, link, false);
+}
+
+namespace detail {
+
+constexpr double seconds_of_broadcast(int n, long floats, const LinkCost& link) {
+  return seconds_of_broadcast(n, floats, link, broadcasts_parts(n, floats, link));
+}
+/// From one machine to the others, then inside of each.
+constexpr double seconds_of_broadcast_by_machines(long floats, const LinkCost& link) {
+  return seconds_of_broadcast(link.machine.count, floats, between_machines(link)) +
+         seconds_of_broadcast(link.machine.most, floats, inside_machine(link));
+}
+
+}  // namespace detail
+
+/// Whether `broadcast` goes from machine to machine first.
+constexpr bool broadcasts_by_machines(int n, long floats, const LinkCost& link) {
+  return link.machine.most > 1 &&
+         detail::seconds_of_broadcast_by_machines(floats, link) < detail::seconds_of_broadcast(n, floats, link);
+}
+/// What `broadcast` is expected to take.
+constexpr double broadcast_seconds(int n, long floats, const LinkCost& link) {
+  return broadcasts_by_machines(n, floats, link) ? detail::seconds_of_broadcast_by_machines(floats, link)
+                                                 : detail::seconds_of_broadcast(n, floats, link);
+}
+/// Whether a `barrier` is one of each machine, one between them, and once more one of each.
+constexpr bool meets_by_machines(int n, const LinkCost& link) {
+  using detail::rounds_of_doubling;
+  return link.machine.most > 1 && 2 * rounds_of_doubling(link.machine.most) * link.machine.seconds +
+                                          rounds_of_doubling(link.machine.count) * link.seconds <
+                                      rounds_of_doubling(n) * link.seconds;
+}
+
+enum class AllReduceWay { ring, two_rings, halving, doubling, machines };
+
+namespace detail {
+
 /// What the ranks of a machine take to add up parts, one for each of those of the smallest machine, and to bring them
 /// together.
 constexpr double seconds_inside(long floats, const LinkCost& link, bool by_rings) {

@@ -25,6 +25,7 @@
 ///     broadcast by a tree       log2(n) (α + m β)                   all of them what the root had
 ///     broadcast by parts        log2(n) α + (n - 1)/n m β, and an all_gather: all of them what the root had
 ///     barrier                   log2(n) α
+///     both by machines          between n/k machines, and inside of each: a barrier twice there
 ///
 /// Ring, halving and sharing send least, and their time for large m does not grow with n; doubling waits least. A ring
 /// uses what links one rank to the next in one direction. Two of them, with half of the numbers each, use both, if that
@@ -68,10 +69,10 @@ void all_gather(T& transport, float* data, long floats, MessageLabel label) {
   all_gather_by_ring(transport, data, floats, label);
 }
 
-/// All ranks end with what `root` has: by a binomial tree, or, where that takes longer, each gets a part in this way,
-/// and the parts are brought together.
+namespace detail {
+
 template <Transport T>
-void broadcast(T& transport, int root, float* data, long floats, MessageLabel label) {
+void broadcast_among_equals(T& transport, int root, float* data, long floats, MessageLabel label) {
   const int n = transport.size();
   if (!broadcasts_parts(n, floats, transport.link())) return broadcast_by_tree(transport, root, data, floats, label);
   std::vector<int> from_root;
@@ -80,6 +81,31 @@ void broadcast(T& transport, int root, float* data, long floats, MessageLabel la
   scatter_by_tree(group, data, floats, label);
   all_gather(group, data, floats, label);
   transport.finish();
+}
+
+/// In round k each rank tells the one 2^k further.
+template <Transport T>
+void barrier_among_equals(T& transport, MessageLabel label) {
+  const int n = transport.size(), rank = transport.rank();
+  for (int distance = 1; distance < n; distance *= 2) {
+    transport.send((rank + distance) % n, nullptr, 0, label);
+    transport.receive((rank + n - distance) % n, 0, label, [](const float*, long, long) {});
+  }
+  transport.finish();
+}
+
+}  // namespace detail
+
+/// All ranks end with what `root` has: by a binomial tree, or, where that takes longer, each gets a part in this way,
+/// and the parts are brought together; from machine to machine first where these are known.
+template <Transport T>
+void broadcast(T& transport, int root, float* data, long floats, MessageLabel label) {
+  if constexpr (KnowsMachines<T>)
+    if (broadcasts_by_machines(transport.size(), floats, transport.link()))
+      return broadcast_by_machines(transport, *transport.machines(), root, [&](auto& group, int root_of_group) {
+        detail::broadcast_among_equals(group, root_of_group, data, floats, label);
+      });
+  detail::broadcast_among_equals(transport, root, data, floats, label);
 }
 
 /// The same for a value of any size, whose bytes are sent.
@@ -92,15 +118,14 @@ void broadcast_value(T& transport, int root, Value& value, MessageLabel label) {
   std::memcpy(&value, message, sizeof value);
 }
 
-/// Nobody leaves before all have come: in round k each rank tells the one 2^k further.
+/// Nobody leaves before all have come.
 template <Transport T>
 void barrier(T& transport, MessageLabel label) {
-  const int n = transport.size(), rank = transport.rank();
-  for (int distance = 1; distance < n; distance *= 2) {
-    transport.send((rank + distance) % n, nullptr, 0, label);
-    transport.receive((rank + n - distance) % n, 0, label, [](const float*, long, long) {});
-  }
-  transport.finish();
+  if constexpr (KnowsMachines<T>)
+    if (meets_by_machines(transport.size(), transport.link()))
+      return barrier_by_machines(transport, *transport.machines(),
+                                 [&](auto& group) { detail::barrier_among_equals(group, label); });
+  detail::barrier_among_equals(transport, label);
 }
 
 }  // namespace tenet

@@ -101,4 +101,31 @@ void all_reduce_by_machines(T& transport, const MachineTopology& machines, float
   reduce(between, data, floats, label, 1.0f);
 }
 
+/// What `root` has for a rank of each machine, then for all: broadcast_in(group, root of the group) is called for both.
+template <KnowsMachines T, class Broadcast>
+void broadcast_by_machines(T& transport, const MachineTopology& machines, int root, Broadcast broadcast_in) {
+  std::vector<int> first;  // of each machine
+  for (int machine = 0; machine < machines.count(); ++machine) first.push_back(machines.ranks(machine)[0]);
+  first[static_cast<std::size_t>(machines.machine_of(root))] = root;
+  const int machine = machines.machine_of(transport.rank()), own = first[static_cast<std::size_t>(machine)];
+  if (transport.rank() == own) {
+    Subgroup<T> between(transport, first, machine, detail::between_machines(transport.link()));
+    broadcast_in(between, machines.machine_of(root));
+  }
+  auto inside = Subgroup<T>::of_machine(transport, machines);
+  broadcast_in(inside, machines.place_of(own));
+}
+
+/// Ranks of a machine meet, then the first ones of all, then those of a machine again: barrier_in(group) does it.
+template <KnowsMachines T, class Barrier>
+void barrier_by_machines(T& transport, const MachineTopology& machines, Barrier barrier_in) {
+  auto inside = Subgroup<T>::of_machine(transport, machines);
+  barrier_in(inside);
+  if (inside.rank() == 0) {
+    auto between = Subgroup<T>::between_machines(transport, machines);
+    barrier_in(between);
+  }
+  barrier_in(inside);
+}
+
 }  // namespace tenet

@@ -114,6 +114,21 @@ inline void time_machines(RankTimes& times, long floats, bool in_parts) {
   }
 }
 
+/// What `broadcast` from rank 0, the first one of its machine, does to the clocks.
+inline void time_broadcast(RankTimes& times, long floats) {
+  if (!broadcasts_by_machines(times.size(), floats, times.cost())) return time_broadcast_among_equals(times, floats);
+  const MachineTopology& machines = *times.machines();
+  times.forget_past();
+  std::vector<int> first;
+  for (int machine = 0; machine < machines.count(); ++machine) first.push_back(machines.ranks(machine)[0]);
+  RankTimesOfGroup between(times, first, times.link());
+  time_broadcast_among_equals(between, floats);
+  for (int machine = 0; machine < machines.count(); ++machine) {
+    RankTimesOfGroup inside(times, machines.ranks(machine), times.link_inside());
+    time_broadcast_among_equals(inside, floats);
+  }
+}
+
 /// What `all_reduce` does to the clocks.
 inline void time_all_reduce(RankTimes& times, long floats) {
   const AllReduceTimes ways(times.size(), floats, times.cost());

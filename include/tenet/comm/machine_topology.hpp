@@ -76,7 +76,7 @@ class MachineTopology {
 
 /// A `Transport` that knows which ranks run on one machine.
 ///
-///     const Machines* machines()
+///     const MachineTopology* machines()
 ///         Null: nothing is known, or all run on one; then `link()` is for all of them. The same on all ranks.
 template <class T>
 concept KnowsMachines = Transport<T> && requires(T& transport) {

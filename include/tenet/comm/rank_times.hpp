@@ -418,8 +418,9 @@ void time_all_reduce_among_equals(Times& times, long floats) {
   }
 }
 
-/// What `broadcast` from rank 0 does to the clocks.
-inline void time_broadcast(RankTimes& times, long floats) {
+/// What `broadcast` from rank 0 does to the clocks among ranks that are alike.
+template <class Times>
+void time_broadcast_among_equals(Times& times, long floats) {
   const int n = times.size();
   const bool in_parts = broadcasts_parts(n, floats, times.cost());
   const auto sent = [&](int to, int bit) {

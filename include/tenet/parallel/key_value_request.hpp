@@ -40,6 +40,10 @@ struct PushOptions {
 };
 struct PullOptions {
   int priority = 0;
+  /// A rank: the value is seen when that rank has assigned it behind its push to the key that has the number of the
+  /// caller's last one; or has pushed once more, and so has nothing to assign. Whatever it does, it does not wait for
+  /// the caller. -1: none.
+  int behind = -1;
 };
 
 namespace detail {
@@ -95,6 +99,7 @@ struct Request {
   int setting_count = 0;
   std::array<float, most_settings> settings{};
   Consistency consistency{};
+  int behind = -1;  // of a pull
   long clock = 0;
   std::shared_ptr<StoreState> store{};
   std::vector<ServerPart> parts{};            // still to be sent
@@ -155,6 +160,7 @@ inline std::shared_ptr<Request> pull_request(int key, std::span<float> value, co
                                              Consistency wanted) {
   auto request = request_for(RequestKind::pull, key, nullptr, value.data(), value.size());
   request->priority = options.priority;
+  request->behind = options.behind;
   request->consistency = wanted;
   return request;
 }

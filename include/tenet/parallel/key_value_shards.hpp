@@ -45,6 +45,7 @@ struct StoreHeader {
   long first = 0;
   long floats = 0;
   long clock = 0;
+  long behind = -1;  ///< of a pull: see `PullOptions`
   float weight = 1;
   int setting_count = 0;
   std::array<float, most_settings> settings{};
@@ -78,13 +79,14 @@ class KeyValueShards {
 
   // They return 0, or the length of the key's value where what comes has another.
 
-  long assign(const StoreHeader& header, std::vector<float> values) {
+  long assign(int from, const StoreHeader& header, std::vector<float> values) {
     Entry& entry = entry_of(header.key);
     if (entry.length == 0) entry.length = header.floats;
     if (entry.length != header.floats) return refuse(entry, std::move(values));
     std::swap(entry.value, values);
     if (entry.exists) free_.push_back(std::move(values));
     entry.exists = true;
+    entry.assigned[static_cast<std::size_t>(from)] = pushes_of(entry, from);
     apply(header.key, entry);
     return 0;
   }
@@ -101,18 +103,16 @@ class KeyValueShards {
     return 0;
   }
 
-  /// What keeps a pull waiting: the rank with the fewest pushes, or `Request::value`.
+  /// What keeps a pull waiting: the one behind which it is, the rank with the fewest pushes, or `Request::value`.
   int keeps_waiting(const StoreHeader& header) {
     const Entry& entry = entry_of(header.key);
     if (!entry.exists) return Request::value;
+    if (!is_behind(entry, header)) return static_cast<int>(header.behind);
     // In rounds those whose push has come have done their part.
-    const auto pushes_of = [&](std::size_t rank) {
-      return entry.clocks[rank] + static_cast<long>(entry.pushes[rank].size());
-    };
-    std::size_t last = 0;
-    for (std::size_t rank = 1; rank < ranks_; ++rank)
-      if (pushes_of(rank) < pushes_of(last)) last = rank;
-    return static_cast<int>(last);
+    int last = 0;
+    for (int rank = 1; rank < static_cast<int>(ranks_); ++rank)
+      if (pushes_of(entry, rank) < pushes_of(entry, last)) last = rank;
+    return last;
   }
 
   /// The value if it may be seen by this pull, or has another length; else null.
@@ -120,7 +120,7 @@ class KeyValueShards {
     Entry& entry = entry_of(header.key);
     if (!entry.exists) return {};
     if (entry.length != header.floats) return entry.value;
-    if (slowest(entry) < header.clock - header.staleness) return {};
+    if (!is_behind(entry, header) || slowest(entry) < header.clock - header.staleness) return {};
     const long lead = entry.clocks[static_cast<std::size_t>(from)] - slowest(entry);
     if (lead > largest_lead.load(std::memory_order_relaxed)) largest_lead.store(lead, std::memory_order_relaxed);
     return entry.value;
@@ -136,6 +136,7 @@ class KeyValueShards {
     long length = 0;
     std::vector<float> value;
     std::vector<long> clocks;                 // of ranks: their pushes that are part of the value
+    std::vector<long> assigned;               // behind so many pushes of a rank it gave the value; -1: it never has
     std::vector<std::deque<Waiting>> pushes;  // of ranks: those that are not
     std::deque<int> arrivals;                 // whose they are
   };
@@ -144,6 +145,7 @@ class KeyValueShards {
     Entry& entry = entries_[key];
     if (entry.clocks.empty()) {
       entry.clocks.resize(ranks_);
+      entry.assigned.resize(ranks_, -1);
       entry.pushes.resize(ranks_);
     }
     return entry;
@@ -151,6 +153,16 @@ class KeyValueShards {
   long refuse(const Entry& entry, std::vector<float> values) {
     free_.push_back(std::move(values));
     return entry.length;
+  }
+  /// All of a rank's that have come.
+  static long pushes_of(const Entry& entry, int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    return entry.clocks[at] + static_cast<long>(entry.pushes[at].size());
+  }
+  static bool is_behind(const Entry& entry, const StoreHeader& pull) {
+    if (pull.behind < 0) return true;
+    return entry.assigned[static_cast<std::size_t>(pull.behind)] >= pull.clock ||
+           pushes_of(entry, static_cast<int>(pull.behind)) > pull.clock;
   }
   static long slowest(const Entry& entry) { return *std::min_element(entry.clocks.begin(), entry.clocks.end()); }
 

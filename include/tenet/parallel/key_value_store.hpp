@@ -63,6 +63,8 @@ class KeyValueStore {
     return submit(detail::push_request(user_key(key), values, options, options_.consistency));
   }
   PendingRequest pull(int key, std::span<float> value, PullOptions options = {}) {
+    if (options.behind >= size())
+      fail("KeyValueStore::pull", "behind", "a rank below " + std::to_string(size()), long{options.behind});
     return submit(detail::pull_request(user_key(key), value, options, options_.consistency));
   }
 
@@ -242,6 +244,7 @@ class KeyValueStore {
     header.staleness = request->consistency.staleness;
     header.floats = part.range.count;
     header.clock = request->clock;
+    header.behind = request->behind;
     header.weight = request->weight;
     header.setting_count = request->setting_count;
     header.settings = request->settings;
@@ -281,7 +284,7 @@ class KeyValueStore {
         std::vector<float> values = shards_.room(header.floats);
         transport_.receive_into(from, values.data(), header.floats, next_received(peer));
         const long known = header.kind == HeaderKind::push ? shards_.push(from, header, std::move(values))
-                                                           : shards_.assign(header, std::move(values));
+                                                           : shards_.assign(from, header, std::move(values));
         answer(from, header, known);
         answer_pulls();
         break;

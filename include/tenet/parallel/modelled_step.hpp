@@ -29,7 +29,7 @@ class ModelledStep {
       return !HasStepOfRank<Synchronisation> || HasServers<Synchronisation> || SharesWithoutLocks<Synchronisation> ||
              AveragesParameters<Synchronisation> || ScattersGradients<Synchronisation>;
   }();
-  static constexpr bool knows_traffic = serves_ranks || traffic.has_formula();
+  static constexpr bool knows_traffic = serves_ranks || (traffic.served == nullptr && traffic.has_formula());
   static constexpr bool serves_other_memory = Chosen::has_own_memory && Chosen::asks_servers;
   static constexpr bool has_sparse_tables = Program::slots.table_count > 0;
 

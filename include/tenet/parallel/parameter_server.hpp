@@ -40,6 +40,29 @@ struct BoundedStaleness {
   static constexpr const char* name = "parameter server of bounded staleness";
 };
 
+namespace detail {
+
+/// Of a bucket of so many numbers, those of the server that has most of them.
+template <class Place>
+constexpr double served_by_one(int workers, long floats) {
+  const bool is_cut = floats >= enough_for_a_server * workers;
+  return static_cast<double>(is_cut ? Place::part(floats, Place::least_replicas - 1, workers).count : floats);
+}
+/// Each of n workers sends all of its numbers to servers, or gets all: a server has to do with those of n - 1 others.
+template <class Place>
+inline constexpr Moving push_moves{"pushes", "", [](int, long floats) { return static_cast<double>(floats); },
+                                   [](int workers, long floats, const LinkCost& link) {
+                                     return link.seconds + (workers - 1) * served_by_one<Place>(workers, floats) *
+                                                               (link.seconds_per_float + link.seconds_per_sum);
+                                   }};
+template <class Place>
+inline constexpr Moving pull_moves{
+    "pulls", "", push_moves<Place>.moved, [](int workers, long floats, const LinkCost& link) {
+      return link.seconds + (workers - 1) * served_by_one<Place>(workers, floats) * link.seconds_per_float;
+    }};
+
+}  // namespace detail
+
 /// The servers keep the parameters and the optimizer's state. Ranks push the gradients of their samples, bucket by
 /// bucket as soon as they are there; a server's copy of the optimizer updates its parameters; ranks pull them while
 /// their next forward pass runs.
@@ -51,9 +74,10 @@ struct ParameterServer {
   static constexpr bool sends_buckets = true;
   static constexpr bool in_rounds = Consistency::consistency.in_rounds;
   static constexpr bool keeps_states = true;
-  static constexpr Traffic traffic{.gradients = &detail::push_moves,
-                                   .parameters = &detail::pull_moves,
-                                   .most_ahead = Consistency::consistency.staleness};
+  static constexpr Traffic traffic{.gradients = &detail::push_moves<Place>,
+                                   .parameters = &detail::pull_moves<Place>,
+                                   .most_ahead = Consistency::consistency.staleness,
+                                   .served = detail::served_by_one<Place>};
   template <class Program, class Passes, long bucket_bytes, class T>
   using StepOfRank = ParameterServerExecution<Program, Passes, ParameterServer, bucket_bytes, T>;
   /// Where they are on the host; else a device with a memory of its own owns a part (parallel/exchanged_gradients.hpp).
@@ -98,7 +122,7 @@ class ParameterServerExecution : public Passes {
   /// others wait in `complete`.
   void run(int batch) {
     if constexpr (Passes::is_cut) complete();
-    if (!served_.has_begun()) begin();
+    if (!served_.has_begun()) begin(true);
     served_.begin_step();
     const auto weight = static_cast<float>(batch);
     const auto backward = [&](auto* execution, auto prepare, auto wait) {
@@ -130,7 +154,7 @@ class ParameterServerExecution : public Passes {
   /// Waits until all ranks have come here; from then on all have the same parameters.
   void synchronize() {
     complete();
-    if (!served_.has_begun()) begin();
+    if (!served_.has_begun()) begin(false);
     served_.synchronize();
   }
 
@@ -143,12 +167,12 @@ class ParameterServerExecution : public Passes {
     return {this->memory(Arena::buffers), static_cast<std::size_t>(Program::slots.buffer_floats)};
   }
 
-  void begin() {
+  void begin(bool in_step) {
     complete();
     if constexpr (Synchronisation::in_rounds)
-      served_.begin(results(), buffers());
+      served_.begin(in_step, results(), buffers());
     else
-      served_.begin();
+      served_.begin(in_step);
     complete();
   }
 

@@ -39,12 +39,6 @@ class ResidentServedReplicas
     Base::bind(arena, host);
   }
   void run(int batch) {
-    // First the servers have what the first device has: else another one might be answered with what was there before.
-    if (!parts_[0]->has_begun())
-      run_each([&](int r) {
-        parts_[index(r)]->complete();
-        if (r == 0) parts_[0]->begin_once();
-      });
     run_each([&](int r) {
       const int samples = shard_of(batch, r, count).samples;
       weights_[index(r)] = Program::is_on_part ? 1 : static_cast<float>(samples) / static_cast<float>(batch);

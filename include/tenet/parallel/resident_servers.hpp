@@ -149,7 +149,7 @@ class ResidentServedStep
   void run(const WorkerShards& shards, int batch, int samples) {
     const float weight = Program::is_on_part ? 1 : static_cast<float>(samples);
     complete();
-    begin_once();
+    begin_once(true);
     served().begin_step();
     exchanges().set_weight(weight);
     this->shards_.run(shards, batch, Program::is_on_part ? batch : std::max(samples, 1));
@@ -171,25 +171,24 @@ class ResidentServedStep
   /// Waits until all ranks have come here; from then on all have the same parameters.
   void synchronize() {
     complete();
-    begin_once();
+    begin_once(false);
     this->executor_->synchronize();  // what has come lies where more is to come to
     served().synchronize();
     copy_in(0, Base::parameter_floats);
   }
   /// Before the first step, or where other parameters are to be the servers': these are those of rank 0's device.
-  void begin_once() {
+  void begin_once(bool in_step) {
     if (served().has_begun()) return;
     this->executor_->copy_out(exchanges().parameters(), this->arenas_->memory(Arena::parameters),
                               4 * Base::parameter_floats);
     this->executor_->synchronize();
     if constexpr (Synchronisation::in_rounds)
-      served().begin(results(), exchanges().statistics());
+      served().begin(in_step, results(), exchanges().statistics());
     else
-      served().begin();
+      served().begin(in_step);
     served().complete();
     copy_in(0, Base::parameter_floats);
   }
-  bool has_begun() { return served().has_begun(); }
   /// The host's copy of this rank's gradients.
   const float* gradients_here() { return exchanges().gradients(); }
 

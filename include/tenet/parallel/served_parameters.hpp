@@ -53,14 +53,15 @@ class ServedParameters {
   KeyValueStore<T>& store() { return store_; }
 
   /// From here on the servers have the parameters that are in rank 0's memory, for which all ranks ask. In rounds they
-  /// take so many results and running statistics, too, as `agree` is to be given.
-  void begin(std::span<const float> results = {}, std::span<const float> buffers = {}) {
+  /// take so many results and running statistics, too, as `agree` is to be given. `in_step`: a step follows, so that
+  /// who does not begin anew, while others do, pushes to each key: others wait for what rank 0 does.
+  void begin(bool in_step, std::span<const float> results = {}, std::span<const float> buffers = {}) {
     if (store_.rank() == 0) {
       if (!results.empty()) store_.assign(results_key, results).wait();
       if (!buffers.empty()) store_.assign(buffers_key, buffers).wait();
       for (int b = 0; b < plan.count; ++b) store_.assign(b, part(parameters_, b)).wait();
     }
-    pull_all();
+    pull_all(in_step && Synchronisation::in_rounds ? 0 : -1);
     has_begun_ = true;
   }
   bool has_begun() const { return has_begun_; }
@@ -73,14 +74,15 @@ class ServedParameters {
   void push(int b, float weight) {
     pushes_[index(b)] = store_.push(b, part(gradients_, b), {.weight = weight, .settings = settings_});
   }
-  /// Asks for the parameters of bucket b; those come first that a run needs first.
-  void pull(int b) {
+  /// Asks for the parameters of bucket b; those come first that a run needs first. `behind`: see `PullOptions`.
+  void pull(int b, int behind = -1) {
     const auto place = std::find(plan.by_need.begin(), plan.by_need.begin() + plan.count, b) - plan.by_need.begin();
     pulled_ = step_;
-    pulls_[index(b)] = store_.pull(b, part(parameters_, b), {.priority = plan.count - static_cast<int>(place)});
+    pulls_[index(b)] =
+        store_.pull(b, part(parameters_, b), {.priority = plan.count - static_cast<int>(place), .behind = behind});
   }
-  void pull_all() {
-    for (int i = 0; i < plan.count; ++i) pull(plan.by_need[index(i)]);
+  void pull_all(int behind = -1) {
+    for (int i = 0; i < plan.count; ++i) pull(plan.by_need[index(i)], behind);
   }
   /// In rounds: results become the means over all ranks, each of which counts `weight` times, and running statistics
   /// those of rank 0. Where parameters have been asked for while the pass was running, these few numbers overtake them,

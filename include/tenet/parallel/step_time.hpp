@@ -2,9 +2,9 @@
 
 #include <tenet/comm/simulated_transport.hpp>
 #include <tenet/core/function.hpp>
-#include <tenet/exec/bucket_order.hpp>
 #include <tenet/exec/step_work.hpp>
 #include <tenet/parallel/device_turns.hpp>
+#include <tenet/parallel/exchange_plan.hpp>
 #include <tenet/parallel/modelled_step.hpp>
 #include <tenet/parallel/shards.hpp>
 #include <tenet/parallel/simulated_servers.hpp>
@@ -124,33 +124,12 @@ class StepTimePrediction {
   static constexpr bool shares_program = ModelledStep<Trainer>::shares_program;
   static constexpr int devices = shares_program ? Program::order.devices : replicas;  // of a rank
   static constexpr bool serves_ranks = has_ranks && HasServers<Synchronisation>;
-  // What a `DistributedExecution` does while gradients are on their way.
-  static constexpr bool updates_by_buckets = Chosen::updates_by_buckets() && updates_by_elements<Program>();
-  static constexpr bool sends_results_early = Chosen::updates_by_buckets() && !is_cut;
-  static constexpr bool sends_statistics_early =
-      has_ranks && !serves_ranks && !Chosen::has_own_memory && Program::writes_buffers;
-  static constexpr bool counts_before = Shards::in_all > 0 || Program::is_on_part;  // samples of all ranks
+  using Exchange = ExchangePlan<Program, Chosen>;
   static constexpr double bytes = sizeof(float);
   static constexpr Traffic traffic = Chosen::traffic();
   static constexpr int first = Program::lowered.prepared_steps, first_update = Program::lowered.first_update,
                        after_update = Program::lowered.after_update, all = Program::lowered.used.steps;
   static constexpr double floats = static_cast<double>(Program::slots.parameter_floats);
-
-  /// As a `GradientExchange` has it.
-  static constexpr auto plan_of_buckets() {
-    constexpr long least = Chosen::Buckets::bucket_bytes / static_cast<long>(bytes);
-    if constexpr (updates_by_buckets)
-      return plan_exchange<Program, is_cut>(least);
-    else
-      return plan_buckets(Program::lowered, Program::slots, least);
-  }
-  template <class Plan>
-  static constexpr bool updates_late([[maybe_unused]] const Plan& plan) {
-    if constexpr (updates_by_buckets)
-      return can_update_late<Program, is_cut>(plan);
-    else
-      return false;
-  }
 
   static constexpr long staleness() {
     if constexpr (serves_ranks)
@@ -281,39 +260,17 @@ class StepTimePrediction {
     training.behind = rest;
     training.meeting = replicas > 1 ? options_.inside.latency : 0;
     training.scatters = traffic.gradients == &scatter_moves;
-    if constexpr (ScattersGradients<Synchronisation> || updates_by_buckets)
+    if constexpr (ScattersGradients<Synchronisation> || Exchange::updates_by_buckets)
       training.update_of_float =
           (alone_.update / floats + (replicas > 1 ? 2 * bytes / memory : 0)) / replicas;  // sums of another device
     else if constexpr (!serves_ranks)
       training.behind += alone_.update * part_of_update();
-    bool results_leave = false, statistics_leave = false, counts_with_results = false;
-    if constexpr (Chosen::sends_buckets()) {
-      static constexpr auto plan = plan_of_buckets();
-      training.updates_late = updates_late(plan);
-      constexpr bool adds_replicas = has_ranks && replicas > 1;
-      constexpr int results_at = sends_results_early ? plan.first_ready_behind(results_ready<Program>) : plan.count,
-                    statistics_at =
-                        sends_statistics_early ? plan.first_ready_behind(statistics_ready<Program>) : plan.count;
-      results_leave = results_at < plan.count;
-      statistics_leave = statistics_at < plan.count;
-      counts_with_results = results_at == 0 && !counts_before;
-      for (int b = 0; b < plan.count; ++b) {
-        const double of_float = add + (adds_replicas ? (replicas + 1) * bytes / memory : 0),
-                     ready = scale_ * sum_of(steps, first, plan.buckets[static_cast<std::size_t>(b)].ready);
-        if (b == results_at)
-          training.buckets.push_back(
-              {Program::result_count + counts_with_results, ready, 0, SimulatedBucket::Kind::sum});
-        if (b == statistics_at)
-          training.buckets.push_back({Program::slots.buffer_floats, ready, 0, SimulatedBucket::Kind::broadcast});
-        plan.for_each_leaving(b, [&](int leaving) {
-          const Bucket& bucket = plan.buckets[static_cast<std::size_t>(leaving)];
-          training.buckets.push_back({bucket.floats, ready, of_float * static_cast<double>(bucket.floats),
-                                      SimulatedBucket::Kind::gradients, scale_ * sum_of(steps, first, bucket.needed)});
-        });
-      }
-    }
-    if constexpr (Program::is_on_part)
-      add_sums(training, [&](int step) { return scale_ * sum_of(steps, first, step); });
+    training.updates_late = Exchange::updates_late;
+    const double of_float = add + (has_ranks && replicas > 1 ? (replicas + 1) * bytes / memory : 0);
+    for (const ExchangedPart& part : Exchange::parts())
+      training.buckets.push_back({part.floats, scale_ * sum_of(steps, first, part.ready),
+                                  seconds_before(part, of_float), kind_of(part),
+                                  scale_ * sum_of(steps, first, part.needed)});
     if constexpr (std::is_void_v<Synchronisation>) {
       // There is nothing to exchange.
     } else if constexpr (!has_ranks) {
@@ -332,8 +289,9 @@ class StepTimePrediction {
       }
     } else {
       training.shares_first = true;
-      training.result_floats = results_leave ? 0 : Program::result_count;
-      training.buffer_floats = Program::writes_buffers && !statistics_leave ? Program::slots.buffer_floats : 0;
+      training.result_floats = Exchange::results_leave ? 0 : Program::result_count;
+      training.buffer_floats =
+          Program::writes_buffers && !Exchange::statistics_leave ? Program::slots.buffer_floats : 0;
       // What an update of everything reads: the gradients of all devices; sums that another device has written.
       const double read = AveragesParameters<Synchronisation>            ? replicas
                           : serves_ranks || training.update_of_float > 0 ? 0
@@ -346,8 +304,8 @@ class StepTimePrediction {
         training.behind += add * floats;
       } else {
         training.exchange = SimulatedTraining::Exchange::buckets;
-        training.counts_before = counts_before;
-        training.counts_during = !counts_before && !counts_with_results;
+        training.counts_before = Exchange::counts_before;
+        training.counts_during = !Exchange::counts_before && !Exchange::counts_with_results;
       }
     }
     training.by_ring = traffic.gradients == &ring_moves;
@@ -360,16 +318,16 @@ class StepTimePrediction {
     return training;
   }
 
-  /// Sums over the batch that the passes wait for, among the buckets: they are added up in one order.
-  template <class SecondsUntil>
-  void add_sums(SimulatedTraining& training, SecondsUntil seconds_until) const {
-    for (int s = Program::lowered.prepared_steps; s < Program::lowered.first_update; ++s)
-      if (const auto& step = Program::lowered.steps[s]; is_sum_over_workers(step)) {
-        const double inside = replicas > 1 ? 2 * (options_.inside.latency + options_.inside.busy(step.attribute)) : 0;
-        training.buckets.push_back({step.attribute, seconds_until(s), inside, SimulatedBucket::Kind::awaited_sum});
-      }
-    std::stable_sort(training.buckets.begin(), training.buckets.end(),
-                     [](const SimulatedBucket& a, const SimulatedBucket& b) { return a.ready < b.ready; });
+  /// What devices of a rank do with numbers before one of them sends these.
+  double seconds_before(const ExchangedPart& part, double of_float) const {
+    if (part.kind == ExchangedPart::Kind::gradients) return of_float * static_cast<double>(part.floats);
+    if (part.kind != ExchangedPart::Kind::sum || replicas == 1) return 0;
+    return 2 * (options_.inside.latency + options_.inside.busy(part.floats));
+  }
+  static SimulatedBucket::Kind kind_of(const ExchangedPart& part) {
+    constexpr SimulatedBucket::Kind kinds[]{SimulatedBucket::Kind::gradients, SimulatedBucket::Kind::sum,
+                                            SimulatedBucket::Kind::awaited_sum, SimulatedBucket::Kind::broadcast};
+    return kinds[static_cast<int>(part.kind)];
   }
 
   auto servers_of() const {

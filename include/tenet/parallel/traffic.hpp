@@ -23,6 +23,8 @@ struct Traffic {
   int steps = 1;                       ///< once in so many steps
   long most_ahead = 0;                 ///< so many steps ahead of the slowest worker, before it waits for it
   bool is_known = true;                ///< else nothing is said of what moves
+  /// To servers and from them: of so many numbers, the most that one of them has of n workers. Else null.
+  double (*served)(int workers, long floats) = nullptr;
 
   constexpr bool moves() const { return gradients != nullptr || parameters != nullptr; }
   constexpr bool has_formula() const {
@@ -66,10 +68,6 @@ inline constexpr Moving ring_moves{"sends", "2 (n - 1)/n",
                                      const AllReduceTimes times(workers, floats, link);
                                      return has_lines_for(workers, floats) ? times.by_ring : times.least();
                                    }};
-
-/// To servers and from them.
-inline constexpr Moving push_moves{"pushes", "", [](int, long floats) { return static_cast<double>(floats); }};
-inline constexpr Moving pull_moves{"pulls", "", push_moves.moved};
 
 }  // namespace detail
 

@@ -5,8 +5,7 @@
 // clang-format on
 
 #include <tenet/device/timeline.hpp>
-#include <tenet/exec/bucket_order.hpp>
-#include <tenet/exec/sparse_execution.hpp>
+#include <tenet/parallel/exchange_plan.hpp>
 #include <tenet/parallel/shards.hpp>
 #include <tenet/train/timeline_report.hpp>
 
@@ -32,38 +31,32 @@ class TimelineRecording {
   }
 
   /// Before the first step of the program P, which trains or does not.
-  template <class P, class Chosen>
-  void add_program(const char* name, bool trains) {
+  template <class P, class Chosen, bool trains>
+  void add_program(const char* name) {
     constexpr int replicas = Chosen::Strategy::replicas;
-    static constexpr bool is_cut = detail::is_cut<typename Chosen::Shards>, by_buckets = Chosen::updates_by_buckets() &&
-                                                                                         updates_parameters<P>() &&
-                                                                                         updates_by_elements<P>();
-    bool updates_late = false;
-    if constexpr (by_buckets) {
-      static constexpr auto plan = plan_exchange<P, is_cut>(Chosen::Buckets::bucket_bytes / 4);
-      updates_late = can_update_late<P, is_cut>(plan);
-      programs_.push_back(planned_steps<P>(name, replicas, plan));
-    } else if constexpr (Chosen::sends_buckets()) {
-      programs_.push_back(planned_steps<P>(
-          name, replicas, plan_buckets(P::lowered, P::slots, trains ? Chosen::Buckets::bucket_bytes / 4 : 1)));
+    if constexpr (!trains) {
+      programs_.push_back(planned_steps<P>(name, replicas));
     } else {
-      programs_.push_back(planned_steps<P>(name, replicas, BucketPlan<1>{}));
+      using Planned = ExchangePlan<P, Chosen>;
+      using Shards = typename Chosen::Shards;
+      std::vector<ExchangedPart> parts = Planned::parts();
+      for (const ExchangedPart& part : Planned::last_parts()) parts.push_back(part);
+      PlannedSteps& program = programs_.emplace_back(planned_steps<P>(name, replicas, parts));
+      program.trains = true;
+      program.updates_late = Planned::updates_late;
+      program.updates_by_buckets = Planned::updates_by_buckets && !Planned::updates_late;
+      program.updates = !Chosen::asks_servers;
+      program.traffic = Chosen::traffic();
+      // Devices with memories of their own have links of which nothing is known here.
+      program.traffic.is_known = program.traffic.is_known && !(Chosen::has_own_memory && program.traffic.moves());
+      if constexpr (Shards::in_all > 0 && Chosen::has_ranks)
+        program.shards_in_all = Shards::in_all / replicas;
+      else
+        program.shards_of_worker = detail::shards_of_worker<Shards>(replicas);
+      if constexpr (!std::is_void_v<typename Chosen::Synchronisation>)
+        program.synchronisation = Chosen::Synchronisation::name;
     }
-    PlannedSteps& program = programs_.back();
-    program.trains = trains;
-    program.shares_update = !Chosen::has_own_memory;
-    program.updates_late = updates_late;
-    program.updates_by_buckets = by_buckets && !updates_late;
-    if (!trains) {
-      program.buckets.clear();
-      return;
-    }
-    program.updates = !Chosen::asks_servers;
-    program.traffic = Chosen::traffic();
-    // Devices with memories of their own have links of which nothing is known here.
-    program.traffic.is_known = program.traffic.is_known && !(Chosen::has_own_memory && program.traffic.moves());
-    if constexpr (!std::is_void_v<typename Chosen::Synchronisation>)
-      program.synchronisation = Chosen::Synchronisation::name;
+    programs_.back().shares_update = !Chosen::has_own_memory;
   }
 
   TimelineReport report() const { return {recorder_, programs_, devices_}; }

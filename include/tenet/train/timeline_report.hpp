@@ -8,7 +8,7 @@
 #include <tenet/comm/collectives.hpp>
 #include <tenet/core/timeline.hpp>
 #include <tenet/io/trace_event.hpp>
-#include <tenet/train/planned_steps.hpp>
+#include <tenet/train/planned_schedule.hpp>
 #include <tenet/train/recorded_row.hpp>
 #include <tuple>
 
@@ -341,18 +341,25 @@ class TimelineReport {
       add_row(events, process, number, row);
     }
     const long number = static_cast<long>(rows.size()) + 1;
-    if (!step.plan.buckets.empty() || !step.plan.parameters.empty()) events.row(process, number, "communication");
-    const auto add = [&](const std::vector<PlannedSpan>& spans, const char* name) {
-      for (const PlannedSpan& span : spans) {
-        const bool is_bucket = span.index >= 0;
-        const long floats = is_bucket ? step.program->buckets[static_cast<std::size_t>(span.index)].floats
-                                      : step.program->parameter_floats;
-        events.complete(process, number, is_bucket ? name + (" " + std::to_string(span.index)) : name, "collective",
-                        time(span.begin), time(span.end), JsonMembers().add("bytes", 4 * floats));
-      }
+    if (!step.plan.parts.empty() || !step.plan.parameters.empty()) events.row(process, number, "communication");
+    const auto add = [&](const PlannedSpan& span, const std::string& name, long floats) {
+      events.complete(process, number, name, "collective", time(span.begin), time(span.end),
+                      JsonMembers().add("bytes", 4 * floats));
     };
-    add(step.plan.buckets, "bucket");
-    add(step.plan.parameters, "parameters");
+    const auto part_of = [&](const PlannedSpan& span) -> const PlannedPart& {
+      return step.program->parts[static_cast<std::size_t>(span.index)];
+    };
+    for (const PlannedSpan& span : step.plan.parts) {
+      constexpr const char* names[]{"bucket", "results", "sum over the batch", "running statistics"};
+      const PlannedPart& part = part_of(span);
+      const std::string name = names[static_cast<int>(part.kind)];
+      add(span, part.is_bucket() ? name + " " + std::to_string(part.number) : name, part.floats);
+    }
+    for (const PlannedSpan& span : step.plan.parameters)
+      if (span.index < 0)
+        add(span, "parameters", step.program->parameter_floats);
+      else
+        add(span, "parameters " + std::to_string(part_of(span).number), part_of(span).floats);
   }
 
   static const char* category_of(SpanKind kind) {

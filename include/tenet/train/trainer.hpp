@@ -364,7 +364,7 @@ struct TrainerOf {
     AnyObject& kept = state.*member;
     if (!kept.has_value()) {
       if constexpr (records)
-        state.timeline.template add_program<P, Chosen>(P::Definition::name, std::is_same_v<P, Training>);
+        state.timeline.template add_program<P, Chosen, std::is_same_v<P, Training>>(P::Definition::name);
       AnyObject made;
       auto& execution = made.template emplace<ExecutionOf<P>>(state.devices);
       execution.bind(Arena::parameters, state.weights.parameters());
