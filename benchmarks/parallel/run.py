@@ -276,7 +276,26 @@ def all_reduce() -> Part:
     return rows
 
 
-PARTS = (resnet18_steps, wide_steps, small_steps, asynchronous, staleness, prediction, overlap, inter_op, sparse,
+def cores() -> Part:
+    """What this machine's cores are worth while all this is measured: nothing below can be better."""
+    program = build("bench_parallel_ours_cores") / "bench_parallel_ours_cores"
+    alone: list[float] = []
+    together: list[float] = []
+    for turn in range(3):
+        if turn > 0:
+            yield
+        found = run_json(program)
+        alone += found["alone"]
+        together += found["together"]
+    one, two = statistics.median(alone), statistics.median(together)
+    if 2 * one / two < 1.9 or one / min(alone) > 1.1:
+        print("this machine's cores are not its own: its times say little of bars that take two", file=sys.stderr)
+    return [Row("two cores at a time over one, products in registers", "times", 2 * one / two, {},
+                higher_is_better=True),
+            Row("products in registers on one core, median time over the least", "times", one / min(alone), {})]
+
+
+PARTS = (cores, resnet18_steps, wide_steps, small_steps, asynchronous, staleness, prediction, overlap, inter_op, sparse,
          gradients_in_shared_memory, all_reduce)
 
 

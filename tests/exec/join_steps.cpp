@@ -51,12 +51,12 @@ static_assert(joint<ResNetStep>(1, 2) + joint<ResNetStep>(0, 2) == 17);
 static_assert(joint<ResNetStep>(1, 1) == 17);
 static_assert(alone<ResNetStep> == 1);
 // Without a library that adds the bias, this is stored and summed; the variance is behind it.
-using Unfused = Training<ResNet18<>, Image<1, 28, 28>, joining::Kernels<>>;
-static_assert(joint<Unfused>(0, 2, true) == 0 && alone<Unfused> == 17 + 1);
+using Unfused = Training<networks::Residual, Image<2, 6, 5>, joining::Kernels<>>;
+static_assert(joint<Unfused>(0, 2, true) == 0 && alone<Unfused> == 2 + 1);
 // Devices without such loops have none.
-using Apart = Training<ResNet18<>, Image<1, 28, 28>, turned::Kernels>;
+using Apart = Training<networks::Residual, Image<2, 6, 5>, turned::Kernels>;
 static_assert(steps<Apart>([](const auto& step, const Wiring&) { return step.role == Role::store_and_sum; }) == 0);
-static_assert(alone<Apart> == 2 * 17 + 17 + 17 + 17 + 1);
+static_assert(alone<Apart> == 2 * 2 + 2 + 2 + 2 + 1);
 
 /// What a sum reads that a step between it and its terms computes: it stays where it is.
 struct Dependent {

@@ -64,7 +64,8 @@ static_assert(read_across<ResNetStep>() == 1);  // by the sum that pools
 
 // What has no convolution keeps its order, and so do devices that want nothing else.
 static_assert(layout::images<Training<networks::Transformer, Tokens<12>>>()[1] == 0);
-static_assert(layout::images<Training<ResNet18<>, Image<1, 28, 28>, ReferenceKernels>>()[1] == 0);
+static_assert(layout::images<Training<networks::Residual, Image<2, 6, 5>, ReferenceKernels>>()[1] == 0);
+static_assert(layout::images<Training<networks::Residual, Image<2, 6, 5>>>()[1] > 0);
 
 // The caller gets images as their type says.
 struct Filter : Sequential<Conv2d<2, 3, 3>> {};

@@ -173,18 +173,18 @@ TEST_CASE("a batch's shards run one after the other, and its last one's gradient
 }
 
 TEST_CASE("servers update buckets as they come, and send them when the step has ended", "[planned_schedule]") {
-  // 8 numbers are cut in two, and a server has one half; 4 lie on one server whole.
+  // A server has one half of each bucket.
   PlannedSteps program =
       of_two_buckets({.gradients = &second_each, .parameters = &second_each, .served = [](int, long floats) {
-                        return floats == 8 ? 4.0 : 4.0;
+                        return static_cast<double>(floats) / 2;
                       }});
   program.updates = false;
   const PlannedSchedule plan = planned_schedule(program, {.workers = 2});
   CHECK(times(plan.steps) == Times{{0, 10}, {10, 30}, {30, 60}});
   CHECK(times(plan.parts) == Times{{30, 38}, {60, 64}});
   CHECK(plan.end == 64);  // the pushes have been met
-  // The update takes 12 s for 12 numbers: bucket 1 is there at 64 + 4, bucket 0 has been since 38 + 4.
-  CHECK(times(plan.parameters) == Times{{68, 72}, {72, 80}});
+  // The update takes 12 s for 12 numbers: bucket 1 is there at 64 + 2, bucket 0 has been since 38 + 4.
+  CHECK(times(plan.parameters) == Times{{66, 70}, {70, 78}});
   CHECK(plan.parameters[0].index == 1);
   // A single bucket is asked for when the pass has ended.
   program.parts = {bucket(0, 2, 8)};
@@ -193,6 +193,7 @@ TEST_CASE("servers update buckets as they come, and send them when the step has 
   program.parts.push_back({4, 3, ExchangedPart::Kind::results, -1});
   CHECK(times(planned_schedule(program, {}).parts) == Times{{30, 38}, {60, 66}});
   CHECK(planned_schedule(program, {}).end == 66);
+  CHECK(times(planned_schedule(program, {}).parameters) == Times{{60, 68}});
 }
 
 TEST_CASE("what ranks tell each other besides gradients takes its time", "[planned_schedule]") {

@@ -97,7 +97,6 @@ class PlannedRun {
 
   /// The program but for its update, once; before the first shard what is prepared, behind the last one the update.
   void run_shard(bool is_first, bool is_last) {
-    ends_[0] = *std::max_element(free_.begin(), free_.end());
     for (auto& ended : ended_) ended.clear();
     bool updates = false;
     for (std::size_t s = 0; s < program_.steps.size(); ++s) {

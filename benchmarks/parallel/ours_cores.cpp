@@ -1,0 +1,78 @@
+// What two of this machine's cores do at a time, over one of them alone: sums of products in registers, which need no
+// memory. Where cores are halves of one, or other machines' work runs on them, two do less than twice as much, and none
+// of the times beside it can be better. Prints {"alone": […], "together": […]}, seconds of rounds.
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <tenet/core/vector.hpp>
+#include <thread>
+#include <vector>
+
+namespace {
+
+volatile float kept;
+
+/// A few milliseconds of a core.
+double seconds_of_round() {
+  constexpr int sums = 12;  // more than a core has under way at a time
+  tenet::Vector sum[sums];
+  for (auto& one : sum) one = tenet::broadcast<tenet::Vector>(1.0f);
+  const auto factor = tenet::broadcast<tenet::Vector>(0.9999f), term = tenet::broadcast<tenet::Vector>(1e-4f);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 2'000'000; ++i)
+    for (auto& one : sum) one = one * factor + term;
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  float numbers[tenet::vector_width];
+  for (int i = 1; i < sums; ++i) sum[0] += sum[i];
+  tenet::store(numbers, sum[0]);
+  kept = numbers[0];
+  return seconds.count();
+}
+
+void run_on(int cpu) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  CPU_SET(cpu, &cpus);
+  pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
+}
+
+void print(const char* name, const std::vector<double>& seconds, const char* behind) {
+  std::printf("\"%s\": [", name);
+  for (std::size_t i = 0; i < seconds.size(); ++i) std::printf("%s%.9f", i > 0 ? ", " : "", seconds[i]);
+  std::printf("]%s", behind);
+}
+
+}  // namespace
+
+/// program [ROUNDS]
+int main(int argc, char** argv) {
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 60;
+  std::vector<double> alone, together;
+  std::barrier<> meet(2);
+  double of_other = 0;
+  std::thread other([&] {
+    run_on(1);
+    for (int round = 0; round < rounds; ++round) {
+      meet.arrive_and_wait();  // the first one has worked alone
+      of_other = seconds_of_round();
+      meet.arrive_and_wait();
+    }
+  });
+  run_on(0);
+  for (int round = 0; round < rounds; ++round) {
+    alone.push_back(seconds_of_round());
+    meet.arrive_and_wait();
+    const double own = seconds_of_round();
+    meet.arrive_and_wait();
+    together.push_back(std::max(own, of_other));
+  }
+  other.join();
+  std::printf("{");
+  print("alone", alone, ", ");
+  print("together", together, "}\n");
+}
