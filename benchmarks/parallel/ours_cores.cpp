@@ -1,14 +1,12 @@
 // What two of this machine's cores do at a time, over one of them alone: sums of products in registers, which need no
 // memory. Where cores are halves of one, or other machines' work runs on them, two do less than twice as much, and none
 // of the times beside it can be better. Prints {"alone": […], "together": […]}, seconds of rounds.
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <tenet/core/processors.hpp>
 #include <tenet/core/vector.hpp>
 #include <thread>
 #include <vector>
@@ -34,13 +32,6 @@ double seconds_of_round() {
   return seconds.count();
 }
 
-void run_on(int cpu) {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  CPU_SET(cpu, &cpus);
-  pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
-}
-
 void print(const char* name, const std::vector<double>& seconds, const char* behind) {
   std::printf("\"%s\": [", name);
   for (std::size_t i = 0; i < seconds.size(); ++i) std::printf("%s%.9f", i > 0 ? ", " : "", seconds[i]);
@@ -56,14 +47,14 @@ int main(int argc, char** argv) {
   std::barrier<> meet(2);
   double of_other = 0;
   std::thread other([&] {
-    run_on(1);
+    tenet::keep_to_part(1, 2);
     for (int round = 0; round < rounds; ++round) {
       meet.arrive_and_wait();  // the first one has worked alone
       of_other = seconds_of_round();
       meet.arrive_and_wait();
     }
   });
-  run_on(0);
+  tenet::keep_to_part(0, 2);
   for (int round = 0; round < rounds; ++round) {
     alone.push_back(seconds_of_round());
     meet.arrive_and_wait();

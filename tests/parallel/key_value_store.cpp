@@ -273,6 +273,9 @@ TEST_CASE("what a store cannot do it says", "[key_value_store]") {
       expect(message(store.pull(3, eleven)) ==
                  "rank 0, pull of key 3: another length than the key's on rank 1; expected 10, found 11",
              "the length of a pull");
+      expect(message_of([&] { store.pull(3, ten, {.behind = 2}); }) ==
+                 "KeyValueStore::pull: behind; expected a rank below 2, found 2",
+             "a rank that there is not");
     }
     store.synchronize();
   });

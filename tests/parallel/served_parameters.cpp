@@ -174,7 +174,7 @@ TEST_CASE("who begins anew gets what rank 0 has then, however late that comes", 
   using Step = StepOn<Reference>;
   using Served = ServedParameters<Step, ParameterServer<Sharded>, 1, ThreadTransport>;
   constexpr auto floats = static_cast<std::size_t>(Step::slots.parameter_floats);
-  // In which step rank 0 begins anew, in which rank 1 does: in the first they both do, then rank 1 alone, then rank 0.
+  // Both begin anew in the first two steps, rank 1 alone in the third.
   const auto found = ranks::collect(2, [&](ThreadTransport& transport) {
     const int rank = transport.rank();
     const auto executor = make_executor<Reference>();

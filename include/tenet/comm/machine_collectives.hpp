@@ -104,8 +104,7 @@ void all_reduce_by_machines(T& transport, const MachineTopology& machines, float
 /// What `root` has for a rank of each machine, then for all: broadcast_in(group, root of the group) is called for both.
 template <KnowsMachines T, class Broadcast>
 void broadcast_by_machines(T& transport, const MachineTopology& machines, int root, Broadcast broadcast_in) {
-  std::vector<int> first;  // of each machine
-  for (int machine = 0; machine < machines.count(); ++machine) first.push_back(machines.ranks(machine)[0]);
+  std::vector<int> first = machines.ranks_at(0);  // of each machine
   first[static_cast<std::size_t>(machines.machine_of(root))] = root;
   const int machine = machines.machine_of(transport.rank()), own = first[static_cast<std::size_t>(machine)];
   if (transport.rank() == own) {

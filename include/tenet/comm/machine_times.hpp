@@ -119,9 +119,7 @@ inline void time_broadcast(RankTimes& times, long floats) {
   if (!broadcasts_by_machines(times.size(), floats, times.cost())) return time_broadcast_among_equals(times, floats);
   const MachineTopology& machines = *times.machines();
   times.forget_past();
-  std::vector<int> first;
-  for (int machine = 0; machine < machines.count(); ++machine) first.push_back(machines.ranks(machine)[0]);
-  RankTimesOfGroup between(times, first, times.link());
+  RankTimesOfGroup between(times, machines.ranks_at(0), times.link());
   time_broadcast_among_equals(between, floats);
   for (int machine = 0; machine < machines.count(); ++machine) {
     RankTimesOfGroup inside(times, machines.ranks(machine), times.link_inside());

@@ -40,9 +40,8 @@ struct PushOptions {
 };
 struct PullOptions {
   int priority = 0;
-  /// A rank: the value is seen when that rank has assigned it behind its push to the key that has the number of the
-  /// caller's last one; or has pushed once more, and so has nothing to assign. Whatever it does, it does not wait for
-  /// the caller. -1: none.
+  /// A rank: the pull waits until that rank has assigned the key a value after as many pushes to it as the caller has
+  /// made, or has pushed once more, and so has nothing to assign. -1: none.
   int behind = -1;
 };
 
