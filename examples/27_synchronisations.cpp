@@ -1,7 +1,7 @@
 // Ways of keeping ranks in step, one after the other: the same network, images and loop, and other tags behind the
 // optimizer. A table says how long an epoch takes, how far ahead of the slowest rank one may be, and what is learned.
 // ranks: 2
-// test: --images 2000 --epochs 1
+// test: --images 2000 --epochs 2 --learning-rate 0.05
 #include <tenet/comm/mpi.hpp>
 #include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/distributed.hpp>
@@ -33,7 +33,7 @@ template <class... Policies>
 void train(Results& results, const Given& given, const char* name) {
   const auto images = first(given.images.train, given.train);
   Trainer<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, Policies...> trainer{
-      {.learning_rate = given.learning_rate, .momentum = 0.5f, .weight_decay = 5e-4f}};
+      {.learning_rate = given.learning_rate, .momentum = 0.9f, .weight_decay = 5e-4f}};
   const DistributedSampler share(RandomSampler(images.size()), given.rank, given.ranks);
   const FitReport fit = trainer.fit(DataLoader{images, share, {.batch_size = given.batch_size, .workers = 1}},
                                     {.epochs = given.epochs, .schedule = CosineAnnealingLR{}, .progress = nullptr});
@@ -59,8 +59,13 @@ int main(int argc, char** argv) {
                    {"batch-size", "32", "images in a step of one rank"},
                    {"learning-rate", "0.02", "at the start; it falls to zero along a cosine"}});
   const ExampleImages images = ExampleImages::load();
-  const Given given{images, mpi.rank(), mpi.size(), options.integer("images"), options.integer("epochs"),
-                    options.integer("batch-size"), options.number("learning-rate")};
+  const Given given{images,
+                    mpi.rank(),
+                    mpi.size(),
+                    options.integer("images"),
+                    options.integer("epochs"),
+                    options.integer("batch-size"),
+                    options.number("learning-rate")};
   if (given.rank == 0)
     std::printf("LeNet on %s, %d ranks\n%-44s %10s %14s\n", images.name, mpi.size(), "policies", "s an epoch",
                 "test accuracy");
@@ -76,7 +81,7 @@ int main(int argc, char** argv) {
   train<Distributed<Mpi>, LocalSgd<4>>(results, given, "LocalSgd<4>");
   // Parameters on servers, a part on each rank; nobody waits for anybody.
   train<Distributed<Mpi>, ParameterServer<Sharded, Asynchronous>>(results, given,
-                                                                 "ParameterServer<Sharded, Asynchronous>");
+                                                                  "ParameterServer<Sharded, Asynchronous>");
   if (given.rank != 0) return 0;
   options.write_json(Json()
                          .add("policies", results.policies)

@@ -5,6 +5,7 @@
 #include <tenet/comm/machine_transport.hpp>
 #include <tenet/comm/simulated_transport.hpp>
 
+#include "../support/doorbells.hpp"
 #include "../support/ranks.hpp"
 
 using namespace tenet;
@@ -68,4 +69,14 @@ TEST_CASE("one of several transports may know which ranks run on one machine", "
   CHECK(
       moved.share_inside(&number, 1, {"number", 0, 0}, 1, [&](const SharedNumbers* shared) { found = *shared->data; }));
   CHECK(found == 7);
+}
+
+TEST_CASE("of the doorbells that transports may have it is the chosen one's", "[either_transport]") {
+  static_assert(HasDoorbell<Either> && !HasDoorbell<EitherTransport<SimulatedTransport, OtherSimulated>>);
+  ranks::run_well(2, [](ThreadTransport& transport) {
+    Either either(transport);
+    doorbells::wake_second(either);
+  });
+  SimulatedNetwork network(1);
+  network.run([&](SimulatedTransport& transport) { CHECK(Either(transport).doorbell() == nullptr); });
 }

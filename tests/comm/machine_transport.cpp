@@ -5,6 +5,7 @@
 #include <tenet/comm/either_transport.hpp>
 #include <tenet/comm/simulated_transport.hpp>
 
+#include "../support/doorbells.hpp"
 #include "../support/message.hpp"
 #include "../support/ranks.hpp"
 
@@ -85,6 +86,15 @@ TEST_CASE("memory is common to the ranks of a machine alone, unless there is one
              fail("share_inside", "", "true", "false");
          }))
       CHECK(message == "");
+}
+
+TEST_CASE("a message wakes the rank that sleeps, where all of them are on one machine", "[machine_transport]") {
+  for (const std::string& message : run({0, 0}, [](Both& transport) { doorbells::wake_second(transport); }))
+    CHECK(message == "");
+  for (const std::string& message : run({0, 0, 1}, [](Both& transport) {
+         if (transport.doorbell() != nullptr) fail("doorbell", "of several machines", "none", "one");
+       }))
+    CHECK(message == "");
 }
 
 TEST_CASE("who waits for a rank names it by its number among all", "[machine_transport]") {

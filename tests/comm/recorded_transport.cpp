@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tenet/comm/collectives.hpp>
 
+#include "../support/doorbells.hpp"
 #include "../support/ranks.hpp"
 
 using namespace tenet;
@@ -89,6 +90,14 @@ TEST_CASE("what ranks share is recorded: how long they waited for all, and how l
     CHECK(moved.step == 7);
   }
   CHECK(found[1][0].end - found[1][0].begin > 10'000'000);
+}
+
+TEST_CASE("a message wakes who sleeps until a recorded transport has one", "[timeline]") {
+  ranks::run_well(2, [](ThreadTransport& plain) {
+    TimelineRecorder recorder(100);
+    RecordedTransport transport(plain, recorder.add_row("device 0"), "communication");
+    doorbells::wake_second(transport);
+  });
 }
 
 TEST_CASE("a rank that does not come is named through a recorded transport, too", "[timeline]") {

@@ -5,6 +5,7 @@
 #include <tenet/comm/collectives.hpp>
 
 #include "../support/collectives.hpp"
+#include "../support/doorbells.hpp"
 #include "../support/network.hpp"
 #include "../support/processes.hpp"
 
@@ -202,6 +203,24 @@ TEST_CASE("arrived says whether a message is there", "[shared_memory]") {
     transport.receive(1, 500'000, {"much", 0, 1}, use_nothing);
     if (transport.arrived(1)) fail("arrived", "is true", "no message", "one");
     transport.send(1, nullptr, 0, {"end", 0, 2});
+  });
+}
+
+TEST_CASE("a message wakes the process that sleeps until one comes", "[shared_memory]") {
+  processes::run_well(2, [](SharedMemoryTransport& transport) {
+    doorbells::wake_second(transport);
+    // More than there is room for: whoever sleeps goes on with it now and then.
+    const std::vector<float> much(500'000, 1.0f);
+    const MessageLabel label{"much", 0, 1};
+    if (transport.rank() == 0) {
+      transport.send(1, much.data(), 500'000, label);
+      if (transport.doorbell() != nullptr) fail("doorbell", "while something is still to be sent", "none", "one");
+      transport.finish();
+      if (transport.doorbell() == nullptr) fail("doorbell", "when all is sent", "one", "none");
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      transport.receive(0, 500'000, label, use_nothing);
+    }
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "../support/doorbells.hpp"
 #include "../support/ranks.hpp"
 
 using namespace tenet;
@@ -173,6 +174,10 @@ TEST_CASE("a rank knows whether a message has come", "[thread_transport]") {
     transport.receive_into(0, &found, 1, {"bucket", 1, 1});
     if (found != 5 || transport.arrived(0)) fail("arrived", "after the message", "no", "yes");
   });
+}
+
+TEST_CASE("a message wakes the thread that sleeps until one comes", "[thread_transport]") {
+  ranks::run_well(2, [](ThreadTransport& transport) { doorbells::wake_second(transport); });
 }
 
 TEST_CASE("ranks that are out of step are told apart", "[thread_transport]") {

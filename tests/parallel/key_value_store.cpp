@@ -225,6 +225,65 @@ TEST_CASE("a request is ready when it is answered, and when no answer can come",
   });
 }
 
+TEST_CASE("whoever waits serves meanwhile, and else the store's thread does", "[key_value_store]") {
+  std::atomic<int> by_waiting{0}, by_thread{0};
+  std::atomic<bool> have_all{false};
+  ranks::run_well(2, [&](ThreadTransport& transport) {
+    const std::thread::id own = std::this_thread::get_id();
+    Store store(transport, {.consistency = Consistency::asynchronous(), .servers = {0}, .updater = [&, own](auto&&...) {
+                              ++(std::this_thread::get_id() == own ? by_waiting : by_thread);
+                            }});
+    float value = 0;
+    if (store.rank() == 0) {
+      store.assign(0, {&value, 1}).wait();
+      // Until each of the other's pushes has been met: rank 0 waits for a value that comes behind them.
+      store.pull(1, {&value, 1}).wait();
+      wait_until([&] { return have_all.load(); }, 30s);
+      return;
+    }
+    store.pull(0, {&value, 1}).wait();
+    for (int push = 0; push < 100; ++push) store.push(0, {&value, 1}).wait();
+    store.assign(1, {&value, 1}).wait();
+    const int before = by_thread;
+    for (int push = 0; push < 100; ++push) store.push(0, {&value, 1}).wait();
+    expect(by_thread >= before + 90, "the thread serves while its rank does something else");
+    have_all = true;
+  });
+  CHECK(by_waiting > 0);
+  CHECK(by_waiting + by_thread == 200);
+}
+
+TEST_CASE("several threads wait for one store, each for as long as it has to", "[key_value_store]") {
+  std::atomic<int> pulled{0};
+  std::atomic<bool> goes_on{false};
+  ranks::run_well(2, [&](ThreadTransport& transport) {
+    Store store(transport, {.consistency = Consistency::asynchronous()});
+    float value = 1;
+    if (store.rank() == 1) {
+      wait_until([&] { return goes_on.load(); }, 30s);
+      expect(pulled == 2000, "others are answered while one waits");
+      store.assign(7, {&value, 1}).wait();
+      return;
+    }
+    store.assign(0, {&value, 1}).wait();
+    std::thread late([&] {
+      float other = 0;
+      store.pull(7, {&other, 1}).wait();  // rank 1 assigns it when the others have got all of theirs
+      pulled = -1;
+    });
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 4; ++thread)
+      threads.emplace_back([&] {
+        float other = 0;
+        for (int i = 0; i < 500; ++i, ++pulled) store.pull(0, {&other, 1}).wait();
+      });
+    for (std::thread& thread : threads) thread.join();
+    goes_on = true;
+    late.join();
+    expect(pulled == -1, "the late one");
+  });
+}
+
 TEST_CASE("the updater is told of weights and settings, the reduction is the user's", "[key_value_store]") {
   ranks::run_well(3, [&](ThreadTransport& transport) {
     float weight = 0, setting = 0;

@@ -54,6 +54,14 @@ class EitherTransport {
   bool arrived(int from) {
     return visit([&](auto& it) { return it.arrived(from); });
   }
+  Doorbell* doorbell()
+    requires(false || ... || HasDoorbell<Transports>)
+  {
+    return visit([]<class T>(T& it) -> Doorbell* {
+      if constexpr (HasDoorbell<T>) return it.doorbell();
+      return nullptr;
+    });
+  }
   void finish() {
     visit([](auto& it) { it.finish(); });
   }

@@ -66,6 +66,12 @@ class MachineTransport {
   bool arrived(int from) {
     return by(from, [](auto& transport, int peer) { return transport.arrived(peer); });
   }
+  /// Nobody rings for what other machines send.
+  Doorbell* doorbell()
+    requires HasDoorbell<Inside>
+  {
+    return parts_->machines.count() == 1 ? parts_->inside.doorbell() : nullptr;
+  }
   void finish() {
     if (!parts_->is_sharing) parts_->inside.finish();
     parts_->outside.finish();

@@ -34,6 +34,11 @@ class RecordedTransport {
   LinkCost link() const { return transport_.link(); }
   std::chrono::nanoseconds limit() const { return transport_.limit(); }
   bool arrived(int from) { return transport_.arrived(from); }
+  Doorbell* doorbell()
+    requires HasDoorbell<T>
+  {
+    return transport_.doorbell();
+  }
 
   void send(int to, const float* data, long floats, MessageLabel label) {
     const OpenSpan span(timeline_row, message("send", to, floats, label));

@@ -4,6 +4,7 @@
 #include <memory>
 #include <tenet/comm/shared_arena.hpp>
 #include <tenet/comm/transport.hpp>
+#include <tenet/core/doorbell.hpp>
 #include <tenet/core/function.hpp>
 #include <tenet/core/time_limit.hpp>
 #include <tenet/core/wait_until.hpp>
@@ -37,6 +38,7 @@ class SharedMemoryTransport {
     for (int other = 0; other < size; ++other) {
       way(other).out = &ring(rank, other);
       way(other).in = &ring(other, rank);
+      way(other).bell = &bell(other);
     }
   }
 
@@ -92,6 +94,7 @@ class SharedMemoryTransport {
     });
   }
 
+  Doorbell* doorbell() { return ways_waiting_ == 0 ? &bell(rank()) : nullptr; }
   bool arrived(int from) {
     const MessageLabel label{"waiting for messages", -1, 0};
     go_on();
@@ -138,6 +141,7 @@ class SharedMemoryTransport {
   struct alignas(64) Waits {
     std::atomic<int> peer;
   };
+  struct alignas(64) Bell : Doorbell {};
   /// What says that a message has come and what it is about lie in one line of the cache.
   struct alignas(64) Slot {
     std::atomic<unsigned> filled;  // filled in this ring, up to and with this one; else it is still to come
@@ -167,6 +171,7 @@ class SharedMemoryTransport {
   /// The connection with one other rank.
   struct Way {
     Ring *out = nullptr, *in = nullptr;
+    Doorbell* bell = nullptr;      // the other one's
     unsigned sent = 0, taken = 0;  // slots of `out` that this rank has filled, of `in` that it has used
     unsigned room_until = slots;   // slots that may be filled, as far as known
     bool lends = false;            // the other one may still read this rank's memory
@@ -177,15 +182,16 @@ class SharedMemoryTransport {
   };
 
   static constexpr long bytes_for(int size) {
-    return static_cast<long>(sizeof(Control) + static_cast<std::size_t>(size) * sizeof(Waits) +
+    return static_cast<long>(sizeof(Control) + static_cast<std::size_t>(size) * (sizeof(Waits) + sizeof(Bell)) +
                              static_cast<std::size_t>(size * size) * sizeof(Ring));
   }
   Control& control() { return *reinterpret_cast<Control*>(arena_->data()); }
   std::atomic<int>& waits_of(int rank) { return reinterpret_cast<Waits*>(arena_->data() + sizeof(Control))[rank].peer; }
-  Ring& ring(int from, int to) {
-    char* const first = arena_->data() + sizeof(Control) + static_cast<std::size_t>(size()) * sizeof(Waits);
-    return reinterpret_cast<Ring*>(first)[from * size() + to];
+  Bell* bells() {
+    return reinterpret_cast<Bell*>(arena_->data() + sizeof(Control) + static_cast<std::size_t>(size()) * sizeof(Waits));
   }
+  Bell& bell(int rank) { return bells()[rank]; }
+  Ring& ring(int from, int to) { return reinterpret_cast<Ring*>(bells() + size())[from * size() + to]; }
   Way& way(int other) { return ways_[static_cast<std::size_t>(other)]; }
 
   static bool has_come(const Way& there) {
@@ -225,7 +231,7 @@ class SharedMemoryTransport {
       do {
         if (there.sent == there.room_until) {
           there.room_until = there.out->taken.load(std::memory_order_acquire) + slots;
-          if (there.sent == there.room_until) return;
+          if (there.sent == there.room_until) return there.bell->ring();
         }
         Slot& slot = there.out->slots[there.sent % slots];
         slot.total = message.floats;
@@ -246,6 +252,7 @@ class SharedMemoryTransport {
     there.waiting.clear();
     there.next = 0;
     --ways_waiting_;
+    there.bell->ring();
   }
   /// Asks for the lines of the cache that a message like the last one will be written to: the other rank has read them.
   static void prepare(const Slot& slot, long count) {

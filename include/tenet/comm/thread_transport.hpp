@@ -6,6 +6,7 @@
 #include <mutex>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/buffer.hpp>
+#include <tenet/core/doorbell.hpp>
 #include <tenet/core/time_limit.hpp>
 #include <tenet/core/wait_until.hpp>
 #include <vector>
@@ -23,6 +24,7 @@ class ThreadNetwork {
         limit_(limit),
         spins_(spins_between(size)),
         boxes_(std::make_unique<Box[]>(static_cast<std::size_t>(size * size))),
+        bells_(std::make_unique<Bell[]>(static_cast<std::size_t>(size))),
         waits_for_(std::make_unique<std::atomic<int>[]>(static_cast<std::size_t>(size))) {
     for (int rank = 0; rank < size; ++rank) waits_for_[static_cast<std::size_t>(rank)] = nobody;
   }
@@ -60,6 +62,8 @@ class ThreadNetwork {
     Message& next() { return messages[sent.load(std::memory_order_relaxed) % under_way]; }
   };
 
+  struct alignas(64) Bell : Doorbell {};
+
   /// The rank for which `rank` waits in the end: one that itself waits for nobody, as it is gone or still computes.
   int last_waited_for(int rank) const {
     for (int i = 0; i < size_; ++i) {
@@ -72,12 +76,14 @@ class ThreadNetwork {
 
   static constexpr int nobody = -1;
 
+  Doorbell& bell(int rank) { return bells_[static_cast<std::size_t>(rank)]; }
   Box& box(int from, int to) { return boxes_[static_cast<std::size_t>(from * size_ + to)]; }
 
   int size_;
   Limit limit_;
   int spins_;
   std::unique_ptr<Box[]> boxes_;
+  std::unique_ptr<Bell[]> bells_;
   std::unique_ptr<std::atomic<int>[]> waits_for_;
   std::atomic<bool> abandoned_{false};
   std::mutex mutex_;  // of the memory
@@ -152,6 +158,7 @@ class ThreadTransport {
     });
   }
 
+  Doorbell* doorbell() { return &network_->bell(rank_); }
   bool arrived(int from) {
     if (network_->abandoned_.load(std::memory_order_relaxed)) fail_abandoned({"waiting for messages", -1, 0});
     const ThreadNetwork::Box& box = network_->box(from, rank_);
@@ -209,6 +216,7 @@ class ThreadTransport {
       box.lent = sent;
     }
     box.sent.store(sent, std::memory_order_release);
+    network_->bell(to).ring();
   }
 
   /// The next message from that rank, when it has come.

@@ -60,6 +60,9 @@ struct LinkCost {
 ///         What is received next, by `receive` (`to`: null) or `receive_into`: before `send`, where messages cross.
 ///     bool arrived(int from)
 ///         Whether a message from that rank has begun to come: whoever serves several ranks asks it of each.
+///     Doorbell* doorbell()      (if it has such)
+///         Rung, when it is open, for each message that comes, so that whoever serves need not look. Always the same
+///         one, or null: nobody rings, or something is still to be sent, with which `arrived` goes on.
 ///     void finish()
 ///         Waits until all that was sent has been received.
 ///
@@ -78,6 +81,12 @@ concept Transport = requires(T& transport, const float* data, float* to, void (*
   transport.receive_into(0, to, 0L, MessageLabel{});
   { transport.arrived(0) } -> std::same_as<bool>;
   transport.finish();
+};
+
+class Doorbell;
+template <class T>
+concept HasDoorbell = requires(T& transport) {
+  { transport.doorbell() } -> std::same_as<Doorbell*>;
 };
 
 /// Whether a transport gains by knowing what will come before it comes.

@@ -7,10 +7,14 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <tenet/comm/collectives.hpp>
+#include <tenet/core/doorbell.hpp>
+#include <tenet/core/function.hpp>
 #include <tenet/core/wait_until.hpp>
+#include <thread>
 #include <vector>
 
 /// What a rank asks a key-value store for.
@@ -57,14 +61,65 @@ inline constexpr std::size_t most_settings = 8;  ///< of a push
 /// So many pushes, and so many pulls, of a rank are at a server at a time.
 inline constexpr int requests_at_a_time = 2;
 
-/// What the threads of a store and those who wait for it share.
+/// What a store's thread and those who wait for it share. Sending, receiving and serving go by turns: the thread takes
+/// them, but while somebody waits, he does. So nobody waits for the scheduler to change from one thread to the other:
+/// where these share a processor, one that is ready to run, but not at its turn, waits until the scheduler's clock
+/// ticks, every 4 ms, say.
 struct StoreState {
   int rank = 0;
   std::chrono::nanoseconds limit{};
   std::atomic<int> pending{0};  // requests
   std::atomic<bool> give_up{false};
   std::exception_ptr failure;       // written before `failed`; none where the thread was told to give up
-  std::atomic<bool> failed{false};  // the thread has ended
+  std::atomic<bool> failed{false};  // there are no turns any longer
+
+  std::mutex turns;              // of the next one
+  Function<bool()> take_turn;    // whether there was something to do; null when the thread has ended
+  Doorbell* doorbell = nullptr;  // of the thread
+  Doorbell answers;              // rung behind each request that is done, and behind `failed`
+  std::atomic<bool> is_helped{false};
+  const int spins = spins_between(2);
+
+  StoreState() { answers.open(); }
+
+  /// Waits for ready(), which holds when a request is done. False where it does not within the limit.
+  template <class Ready>
+  bool wait(Ready ready) {
+    const auto is_over = [&] { return ready() || failed; };
+    for (const auto end = std::chrono::steady_clock::now() + limit; !is_over();) {
+      if (!is_helped.exchange(true, std::memory_order_acq_rel)) {
+        help(is_over, end);
+        is_helped.store(false, std::memory_order_release);
+      }
+      const auto rest = end - std::chrono::steady_clock::now();
+      if (rest.count() <= 0) return is_over();
+      answers.sleep_unless(is_over, rest);
+    }
+    return true;
+  }
+
+ private:
+  /// Takes turns as long as something comes now and then.
+  template <class Over>
+  void help(Over is_over, std::chrono::steady_clock::time_point end) {
+    const std::lock_guard lock(turns);
+    if (!take_turn) return;
+    doorbell->mute();
+    int looks = 0;
+    for (auto last = std::chrono::steady_clock::now(); !is_over() && last < end;) {
+      if (take_turn()) {
+        looks = 0;
+        last = std::chrono::steady_clock::now();
+      } else if (++looks < spins) {
+        pause();
+      } else {
+        if (std::chrono::steady_clock::now() - last > usual_patience) break;
+        std::this_thread::yield();
+      }
+    }
+    doorbell->unmute();
+    take_turn();
+  }
 };
 
 struct ServerPart {
@@ -181,9 +236,9 @@ class PendingRequest {
     const std::shared_ptr<detail::Request> request = std::move(request_);
     detail::StoreState& store = *request->store;
     const auto is_done = [&] { return request->open.load(std::memory_order_acquire) == 0; };
-    if (!wait_until([&] { return is_done() || store.failed; }, store.limit)) {
+    if (!store.wait(is_done)) {
       store.give_up = true;
-      wait_until([&] { return store.failed.load(); }, store.limit);
+      store.wait([] { return false; });
     }
     if (!request->refusal.empty()) throw Error(request->refusal);
     if (is_done()) return;

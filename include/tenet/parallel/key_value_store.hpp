@@ -4,7 +4,6 @@
 #include <cstring>
 #include <mutex>
 #include <tenet/core/timeline.hpp>
-#include <tenet/core/wait_until.hpp>
 #include <tenet/parallel/key_value_shards.hpp>
 #include <thread>
 
@@ -21,7 +20,8 @@ namespace tenet {
 /// Keys are not negative. A value of 4096 numbers for each server, or more, is cut into a part for each; a smaller one
 /// lies on one, number key % n of n servers. Requests to a key are met in their order; a pull waits for the key to be
 /// assigned, and for as many pushes of the other ranks as the consistency asks for. A thread of the store's own sends,
-/// receives and serves: values move while the caller computes. Memory that is pushed from or pulled to is the store's
+/// receives and serves: values move while the caller computes. Who waits does that himself meanwhile: reductions and
+/// updaters run on his thread or on the store's, one at a time. Memory that is pushed from or pulled to is the store's
 /// until the request is done. (Li et al., OSDI 2014; Ho et al., NeurIPS 2013, for the bounded staleness.)
 ///
 /// The transport is the store's alone. All ranks construct and destroy a store; the destructor waits for the others.
@@ -39,6 +39,9 @@ class KeyValueStore {
              std::to_string(server));
     state_->rank = transport_.rank();
     state_->limit = options_.limit;
+    doorbell_.open();
+    state_->doorbell = &doorbell_;
+    state_->take_turn = [this] { return take_turn(); };
     thread_ = std::thread([this] { serve_until_all_leave(); });
   }
   KeyValueStore(const KeyValueStore&) = delete;
@@ -49,6 +52,7 @@ class KeyValueStore {
       const std::lock_guard lock(mutex_);
       leaving_ = true;
     }
+    doorbell_.ring();
     thread_.join();
   }
 
@@ -71,7 +75,7 @@ class KeyValueStore {
   /// Waits until all ranks have come here, and have been answered whatever they had asked for.
   void synchronize() {
     static constexpr int meeting_point = -1;
-    wait_until([&] { return state_->pending == 0 || state_->failed; }, options_.limit);
+    state_->wait([&] { return state_->pending == 0; });
     const Consistency all = Consistency::bulk_synchronous();
     float nothing = 0;
     if (rank() == 0)
@@ -119,6 +123,10 @@ class KeyValueStore {
       };
     return options;
   }
+  static Doorbell* doorbell_of(T& transport) {
+    if constexpr (HasDoorbell<T>) return transport.doorbell();
+    return nullptr;
+  }
   static int user_key(int key) {
     if (key < 0) fail("KeyValueStore", "key", "not negative", long{key});
     return key;
@@ -133,46 +141,73 @@ class KeyValueStore {
     request->open = static_cast<int>(request->parts.size());
     if constexpr (HasTimelineRow<T>) request->begin = timeline_now();
     state_->pending.fetch_add(1);
-    const std::lock_guard lock(mutex_);
-    long& pushes = pushes_of_[request->key];
-    if (request->kind == detail::RequestKind::push) ++pushes;
-    request->clock = pushes;
-    submitted_.push_back(request);
-    has_submitted_.store(true, std::memory_order_release);
+    {
+      const std::lock_guard lock(mutex_);
+      long& pushes = pushes_of_[request->key];
+      if (request->kind == detail::RequestKind::push) ++pushes;
+      request->clock = pushes;
+      submitted_.push_back(request);
+      has_submitted_.store(true, std::memory_order_release);
+    }
+    doorbell_.ring();
     return PendingRequest(std::move(request));
   }
 
-  // What follows is the thread's.
+  // What follows is the thread's, and in turns that of whoever waits.
 
   void serve_until_all_leave() {
+    ask_for_short_turns();
     try {
-      bool said = false;
-      std::chrono::steady_clock::time_point end{};  // of the patience with others, once this rank leaves
-      while (!(said && left_ == size())) {
-        if (state_->give_up) return give_up();
-        const bool leaves = is_leaving();
-        if (leaves && end == std::chrono::steady_clock::time_point{})
-          end = std::chrono::steady_clock::now() + options_.limit;
-        const bool sent = send_waiting(), served = serve();
-        if (leaves && !said && waiting_.empty() && all_answered()) {
-          for (int peer = 0; peer < size(); ++peer) send(peer, {.kind = HeaderKind::leave});
-          said = true;
+      for (bool goes_on = true; goes_on;) {
+        bool any = false;
+        if (const std::unique_lock turn(state_->turns, std::try_to_lock); turn) {
+          any = take_turn();
+          goes_on = !has_ended_;
         }
-        if (sent || served) continue;
-        tell_who_is_missed();
-        if (leaves && std::chrono::steady_clock::now() > end) break;
-        wait_for_work();
+        if (goes_on && !any) wait_for_work();
       }
-      transport_.finish();
     } catch (...) {
-      state_->failure = std::current_exception();
-      state_->failed = true;
+      const std::lock_guard turn(state_->turns);
+      end_with(std::current_exception());
+    }
+    const std::lock_guard turn(state_->turns);
+    state_->take_turn = nullptr;
+  }
+  /// Sends, receives and serves what there is. Whether there was something.
+  bool take_turn() {
+    if (has_ended_) return false;
+    try {
+      if (state_->give_up) {
+        // Somebody has waited too long: what was given to this store is nobody's business any longer.
+        if constexpr (requires { transport_.abandon(); }) transport_.abandon();
+        end_with(nullptr);
+        return false;
+      }
+      const bool leaves = is_leaving(), sent = send_waiting(), served = serve();
+      if (leaves && leaving_since_ == std::chrono::steady_clock::time_point{})
+        leaving_since_ = std::chrono::steady_clock::now();
+      if (leaves && !has_said_so_ && waiting_.empty() && all_answered()) {
+        for (int peer = 0; peer < size(); ++peer) send(peer, {.kind = HeaderKind::leave});
+        has_said_so_ = true;
+      }
+      if (sent || served) return true;
+      tell_who_is_missed();
+      const auto is_patient = [&] { return std::chrono::steady_clock::now() - leaving_since_ < options_.limit; };
+      if ((has_said_so_ && left_ == size()) || (leaves && !is_patient())) {
+        transport_.finish();
+        has_ended_ = true;
+      }
+      return false;
+    } catch (...) {
+      end_with(std::current_exception());
+      return false;
     }
   }
-  /// Somebody has waited too long: what was given to this store is nobody's business any longer.
-  void give_up() {
-    if constexpr (requires { transport_.abandon(); }) transport_.abandon();
+  void end_with(std::exception_ptr failure) {
+    has_ended_ = true;
+    state_->failure = std::move(failure);
     state_->failed = true;
+    state_->answers.ring();
   }
   bool is_leaving() {
     const std::lock_guard lock(mutex_);
@@ -184,15 +219,21 @@ class KeyValueStore {
         if (slot.request != nullptr) return false;
     return true;
   }
-  /// At most for moments: then it looks whether the store is to end.
+  /// At most for moments: then it looks whether the store is to end, and where nobody rings for messages, for those.
   void wait_for_work() {
+    bool is_rung = true;
     const auto is_there = [&] {
+      const std::unique_lock turn(state_->turns, std::try_to_lock);
+      if (!turn) return false;  // it is somebody else's
       if (has_submitted_.load(std::memory_order_acquire)) return true;
       for (int peer = 0; peer < size(); ++peer)
         if (transport_.arrived(peer)) return true;
+      is_rung = doorbell_of(transport_) != nullptr;
       return false;
     };
-    wait_until(is_there, std::chrono::milliseconds(2), spins, patience);
+    for (int spin = 0; spin < std::min(state_->spins, 400); ++spin, pause())
+      if (is_there()) return;
+    doorbell_.sleep_unless(is_there, std::chrono::microseconds(is_rung ? 2000 : 60));
   }
 
   /// Sends requests as far as the servers take them, those of higher priority first.
@@ -356,6 +397,7 @@ class KeyValueStore {
       state_->pending.fetch_sub(1);
     }
     request->open.fetch_sub(1, std::memory_order_release);
+    state_->answers.ring();
   }
 
   /// A request that is done, in the transport's row if it has one.
@@ -375,10 +417,9 @@ class KeyValueStore {
     std::chrono::steady_clock::time_point since;
     bool is_told;
   };
-  static constexpr int spins = 400;
-  static constexpr std::chrono::microseconds patience{20};  // it may have nothing to do for long
-
   T transport_;
+  Doorbell own_doorbell_;
+  Doorbell& doorbell_ = doorbell_of(transport_) != nullptr ? *doorbell_of(transport_) : own_doorbell_;
   KeyValueOptions options_;
   std::shared_ptr<detail::StoreState> state_ = std::make_shared<detail::StoreState>();
   std::mutex mutex_;  // of the next four
@@ -391,6 +432,8 @@ class KeyValueStore {
   std::vector<std::shared_ptr<Request>> waiting_;
   std::vector<Pull> pulls_;  // that cannot be answered yet
   int left_ = 0;
+  std::chrono::steady_clock::time_point leaving_since_{};
+  bool has_said_so_ = false, has_ended_ = false;
   std::thread thread_;
 };
 
