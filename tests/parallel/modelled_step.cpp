@@ -4,6 +4,8 @@
 #include <tenet/comm/thread_transport.hpp>
 #include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/distributed.hpp>
+#include <tenet/parallel/hierarchical.hpp>
+#include <tenet/parallel/hogwild.hpp>
 #include <tenet/parallel/inter_op_parallel.hpp>
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/parallel/micro_batches.hpp>
@@ -11,6 +13,7 @@
 #include <tenet/parallel/sharded_optimizer.hpp>
 #include <tenet/tenet.hpp>
 
+#include "../support/far_device.hpp"
 #include "../support/networks.hpp"
 
 using namespace tenet;
@@ -43,6 +46,20 @@ struct WithFormula : AllReduce {
   static constexpr Traffic traffic{.gradients = &moves};
 };
 
+/// With servers of its own, which are no ranks'.
+struct WithServers : AllReduce {
+  static constexpr Traffic traffic{.gradients = &detail::all_reduce_moves,
+                                   .served = [](int, long floats) { return 1.0 * floats; }};
+};
+
+template <class... Tags>
+using Far = detail::ModelledStep<Trainer<networks::Towers, CrossEntropy, Sgd, Features<16>, far::Device, Tags...>>;
+
+struct Bag {
+  Embedding<100, 3, Sparse> scores;
+  constexpr auto forward(auto tokens) const { return mean<1>(scores(tokens)); }
+};
+
 template <class Step>
 constexpr bool is_modelled = Step::knows_strategy && Step::knows_step && Step::knows_traffic;
 
@@ -57,6 +74,15 @@ static_assert(is_modelled<Modelled<Distributed<World>, LocalSgd<2>>>);
 static_assert(is_modelled<Modelled<Distributed<World>, ShardedOptimizer>>);
 static_assert(is_modelled<Modelled<Distributed<World>, ParameterServer<Sharded, Asynchronous>>>);
 
+static_assert(is_modelled<Modelled<Distributed<World>, Hogwild<8>>>);
+static_assert(is_modelled<Modelled<Distributed<World>, Hierarchical<AllReduce, Ring>>>);
+static_assert(Modelled<Distributed<World>, Hierarchical<AllReduce, Ring>>::formula() == nullptr);
+
+static_assert(!Modelled<Distributed<World>, WithServers>::knows_traffic);
+static_assert(Far<Distributed<World>, ParameterServer<OnCpu>>::serves_other_memory);
+static_assert(!Far<Distributed<World>>::serves_other_memory && !Far<>::serves_other_memory);
+static_assert(detail::ModelledStep<
+              Trainer<Bag, CrossEntropy, PlainSgd, Tokens<10>, Reference, OneSampleNever>>::has_sparse_tables);
 static_assert(!Modelled<Distributed<World>, WithStep>::knows_step);
 static_assert(!Modelled<Distributed<World>, WithoutTraffic>::knows_traffic);
 static_assert(!Modelled<Distributed<World>, WithoutFormula>::knows_traffic);
