@@ -290,7 +290,7 @@ def cores() -> Part:
     one, two = statistics.median(alone), statistics.median(together)
     if 2 * one / two < 1.9 or one / min(alone) > 1.1:
         print("this machine's cores are not its own: its times say little of bars that take two", file=sys.stderr)
-    return [Row("two cores at a time over one, products in registers", "times", 2 * one / two, {},
+    return [Row("two cores at a time over one, products and sums in the first cache", "times", 2 * one / two, {},
                 higher_is_better=True),
             Row("products in registers on one core, median time over the least", "times", one / min(alone), {})]
 
