@@ -292,7 +292,7 @@ def cores() -> Part:
         print("this machine's cores are not its own: its times say little of bars that take two", file=sys.stderr)
     return [Row("two cores at a time over one, products and sums in the first cache", "times", 2 * one / two, {},
                 higher_is_better=True),
-            Row("products in registers on one core, median time over the least", "times", one / min(alone), {})]
+            Row("the same on one core, median time over the least", "times", one / min(alone), {})]
 
 
 PARTS = (cores, resnet18_steps, wide_steps, small_steps, asynchronous, staleness, prediction, overlap, inter_op, sparse,

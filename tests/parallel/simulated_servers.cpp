@@ -127,6 +127,34 @@ TEST_CASE("a server's sums and updates take its time", "[simulated_servers]") {
   CHECK(3 / alone.rate_while_all_run(4) == Approx(3e-8 * m).epsilon(0.05));  // one a push
 }
 
+TEST_CASE("what a rank sends to itself, and what it answers, is copied", "[simulated_servers]") {
+  constexpr long m = 1'000'000;
+  SimulatedServers servers{Consistency::bulk_synchronous(), {0}};
+  const double plain = step_of(training_of(3, {m}, 0), servers);
+  servers.copy_of_float = 1e-8;
+  // Of rank 0 the push, which comes while others' do, three answers, of which the last ones go when others' have, and
+  // what it gets.
+  const double copied = step_of(training_of(3, {m}, 0), servers);
+  CHECK(copied > plain + 2e-8 * m);
+  CHECK(copied < plain + 5.001e-8 * m);
+  servers.servers = {1};
+  CHECK(step_of(training_of(1, {m}, 1e-2), {Consistency::bulk_synchronous(), {}, 0, 0, 1e-8}) ==
+        Approx(1e-2 + 3e-8 * m).epsilon(1e-6));
+}
+
+TEST_CASE("a store's thread wakes while its rank computes, and need not while that waits", "[simulated_servers]") {
+  SimulatedTraining training = training_of(1, {1000}, 1e-2);
+  training.waking = 1e-3;
+  CHECK(step_of(training, {}) == Approx(1.1e-2).epsilon(1e-6));  // with the push; the pull is waited for
+  // Rank 1 serves both, and is still computing when rank 0 pushes; asynchronously rank 0 waits for its answers.
+  training = training_of(2, {1000}, 1e-2);
+  training.slowness = [](int rank, long) { return rank == 1 ? 1e3 : 1.0; };
+  const auto alone = [&] { return simulate(training, {Consistency::asynchronous(), {1}}, 5).end(0, 4) / 5; };
+  const double awake = alone();
+  training.waking = 1e-3;
+  CHECK(alone() == Approx(awake + 2e-3).epsilon(0.02));  // its own thread, to send, and the server's
+}
+
 TEST_CASE("nobody is further ahead than the staleness bound allows", "[simulated_servers]") {
   for (const long bound : {0L, 1L, 3L}) {
     SimulatedTraining training = training_of(4, {5000, 70'000}, 1e-3);

@@ -12,6 +12,7 @@ struct SimulatedServers {
   std::vector<int> servers{};  ///< ranks; none named: all of them
   double sum_of_float = 0;     ///< seconds for each number that is pushed
   double update_of_float = 0;  ///< seconds for each number of an update
+  double copy_of_float = 0;    ///< seconds for each number that is copied in the memory of a rank
 };
 
 namespace detail {
@@ -96,6 +97,7 @@ class ServerSteps {
     std::size_t stop = 0;  // the next one of its pass
     double began = 0;      // its pass, or later by what that has waited for
     double factor = 1, communicates_since = 0;
+    bool computes = false;                // else it waits, and does its store's work
     double busy = 0, asked = 0;           // seconds of its store's thread since its pass has asked for them; when
     int open = 0;                         // what the step's end waits for
     int open_means = 0;                   // requests of means that are not met
@@ -190,10 +192,14 @@ class ServerSteps {
   /// A rank's pass goes on to the next bucket that is ready, or to its end, unless it has to wait for parameters.
   void compute(int r) {
     Rank& rank = rank_at(r);
+    rank.computes = true;
     for (; rank.stop < stops_.size(); ++rank.stop) {
       const Stop& stop = stops_[rank.stop];
       if (stop.is_ready) return add(rank.began + stop.at * rank.factor, What::ready, r, r, stop.key);
-      if (rank.pulled[static_cast<std::size_t>(stop.key)] > 0) return;
+      if (rank.pulled[static_cast<std::size_t>(stop.key)] > 0) {
+        rank.computes = false;
+        return;
+      }
     }
     const double computed = (training_.before + training_.pass + training_.behind) * rank.factor;
     result_.computing += computed;
@@ -209,12 +215,13 @@ class ServerSteps {
   }
 
   void handle(const Event& event) {
+    const double waking = sleeps(event.to, event.time) ? training_.waking : 0;
     if (event.what == What::ready || event.what == What::passed) {
       if (const double later = lost(rank_at(event.to), event.time); event.time + later > event.time) {
         rank_at(event.to).began += later;
         return add(event.time + later, event.what, event.from, event.to, event.part);
       }
-      times_.wait(event.to, event.time);
+      times_.wait(event.to, event.time + waking);
       return event.what == What::ready ? leave(event.to, event.part) : end_pass(event.to);
     }
     Part& part = part_at(event.part);
@@ -225,6 +232,8 @@ class ServerSteps {
       times_.receive(event.from, event.to, event.time, times_.busy(floats));
     }
     times_.wait(event.to, event.time);
+    times_.compute(event.to, waking);
+    if (event.from == event.to && (event.what == What::push || event.what == What::pulled)) copy(event.to, part.floats);
     switch (event.what) {
       case What::push:
         return take(event);
@@ -239,6 +248,10 @@ class ServerSteps {
     }
   }
 
+  /// Whether the thread of a rank's store has nothing to do, and the rank does not do its work.
+  bool sleeps(int r, double time) { return rank_at(r).computes && times_.clock(r) <= time; }
+  void copy(int r, long floats) { serve(r, servers_.copy_of_float * static_cast<double>(floats) * rank_at(r).factor); }
+
   // A rank's part.
 
   /// A bucket is ready.
@@ -249,6 +262,7 @@ class ServerSteps {
   }
   /// Means go before several buckets of parameters, whose answers would keep the servers' ports from them.
   void end_pass(int r) {
+    rank_at(r).computes = false;
     rank_at(r).pulled_step = rank_at(r).step + 1;
     if (buckets() == 1) pull(r, 0);
     for (int key = buckets(); key < buckets() + means(); ++key) push(r, key);
@@ -377,6 +391,7 @@ class ServerSteps {
   bool answer_pull(int p, const Pull& pull) {
     const Part& part = part_at(p);
     if (part.slowest < pull.clock - servers_.consistency.staleness) return false;
+    copy(part.server, part.floats);  // what is sent stays as it is, whatever is pushed meanwhile
     send(What::pulled, part.server, pull.rank, p, floats_of(What::pulled, part));
     return true;
   }

@@ -333,7 +333,7 @@ class StepTimePrediction {
   auto servers_of() const {
     const double memory = options_.machine.bytes_per_second;
     return SimulatedServers{Synchronisation::Consistency::consistency, Synchronisation::Place::servers(),
-                            5 * bytes / memory, alone_.update / floats + 2 * bytes / memory};
+                            3 * bytes / memory, alone_.update / floats, 2 * bytes / memory};
   }
 
   StepTimeOptions options_;
