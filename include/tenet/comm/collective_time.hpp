@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tenet/comm/rank_times.hpp>
+#include <tenet/comm/timed_collectives.hpp>
 
 /// What collectives take on many ranks which begin at once. Times are those of a `SimulatedNetwork`, to the bit.
 namespace tenet {

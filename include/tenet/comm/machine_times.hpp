@@ -1,8 +1,8 @@
 #pragma once
 
-#include <tenet/comm/rank_times.hpp>
+#include <tenet/comm/timed_collectives.hpp>
 
-/// The schedules of collectives that go inside of machines, then between them: see comm/rank_times.hpp.
+/// The schedules of collectives that go inside of machines, then between them: see comm/timed_collectives.hpp.
 namespace tenet {
 
 namespace detail {
