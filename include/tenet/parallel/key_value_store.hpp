@@ -204,7 +204,7 @@ class KeyValueStore {
     }
   }
   void end_with(std::exception_ptr failure) {
-    has_ended_ = true;
+    if (std::exchange(has_ended_, true)) return;  // the first failure is what those who wait read
     state_->failure = std::move(failure);
     state_->failed = true;
     state_->answers.ring();
