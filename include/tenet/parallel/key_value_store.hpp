@@ -6,6 +6,7 @@
 #include <tenet/core/timeline.hpp>
 #include <tenet/parallel/key_value_shards.hpp>
 #include <thread>
+#include <utility>
 
 namespace tenet {
 
