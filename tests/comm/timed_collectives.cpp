@@ -98,7 +98,8 @@ void time(RankTimes& times, const Act& act) {
 
 }  // namespace
 
-TEST_CASE("after many collectives each rank's clock is that of a simulated network, to the bit", "[timed_collectives]") {
+TEST_CASE("after many collectives each rank's clock is that of a simulated network, to the bit",
+          "[timed_collectives]") {
   for (const int ranks : {1, 2, 3, 4, 6, 8, 13})
     for (const SimulatedLink link : {SimulatedLink{1e-5, 1.25e9}, SimulatedLink{0, 1e9}, SimulatedLink{1e-4, 1e8}})
       for (std::uint64_t seed = 0; seed < 4; ++seed) {
