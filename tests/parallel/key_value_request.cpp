@@ -1,6 +1,7 @@
 #include "tenet/parallel/key_value_request.hpp"
 
 #include <catch2/catch.hpp>
+#include <thread>
 
 using namespace tenet;
 
@@ -51,4 +52,40 @@ TEST_CASE("a value is cut where each server has enough of it, else lies on one b
     CHECK(next == floats);
   }
   CHECK(detail::parts_on({servers, 1}, 5, 100'003).size() == 1);
+}
+
+TEST_CASE("whoever has waited wakes the store's thread where his last turn had something to do",
+          "[key_value_request]") {
+  using namespace std::chrono_literals;
+  for (const bool is_left : {true, false}) {
+    CAPTURE(is_left);
+    detail::StoreState state;
+    Doorbell doorbell;
+    doorbell.open();
+    state.doorbell = &doorbell;
+    state.limit = 10s;
+    int turns = 0;
+    std::vector<bool> helped;
+    state.take_turn = [&] {
+      helped.push_back(state.is_helped);
+      if (turns == 1) {
+        doorbell.ring();  // wakes nobody: what comes meanwhile is for him who waits
+        std::this_thread::sleep_for(20ms);
+      }
+      return ++turns < 3 || is_left;
+    };
+    std::atomic<bool> is_awake{false};
+    std::thread thread([&] {
+      doorbell.sleep_unless([] { return false; }, is_left ? 20s : 200ms);
+      is_awake = true;
+    });
+    std::this_thread::sleep_for(50ms);
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK(state.wait([&] { return turns >= 2; }) == true);
+    CHECK(turns == 3);
+    CHECK(helped == std::vector{true, true, false});
+    if (!is_left) CHECK_FALSE(is_awake);
+    thread.join();
+    CHECK(std::chrono::steady_clock::now() - begin < 10s);
+  }
 }

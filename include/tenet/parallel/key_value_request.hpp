@@ -73,11 +73,11 @@ struct StoreState {
   std::exception_ptr failure;       // written before `failed`; none where the thread was told to give up
   std::atomic<bool> failed{false};  // there are no turns any longer
 
-  std::mutex turns;              // of the next one
-  Function<bool()> take_turn;    // whether there was something to do; null when the thread has ended
-  Doorbell* doorbell = nullptr;  // of the thread
-  Doorbell answers;              // rung behind each request that is done, and behind `failed`
-  std::atomic<bool> is_helped{false};
+  std::mutex turns;                    // of the next one
+  Function<bool()> take_turn;          // whether there was something to do; null when the thread has ended
+  Doorbell* doorbell = nullptr;        // of the thread
+  Doorbell answers;                    // rung behind each request that is done, and behind `failed`
+  std::atomic<bool> is_helped{false};  // the thread may sleep: somebody else looks for what comes
   const int spins = spins_between(2);
 
   StoreState() { answers.open(); }
@@ -87,10 +87,7 @@ struct StoreState {
   bool wait(Ready ready) {
     const auto is_over = [&] { return ready() || failed; };
     for (const auto end = std::chrono::steady_clock::now() + limit; !is_over();) {
-      if (!is_helped.exchange(true, std::memory_order_acq_rel)) {
-        help(is_over, end);
-        is_helped.store(false, std::memory_order_release);
-      }
+      if (!is_helped.exchange(true)) help(is_over, end);
       const auto rest = end - std::chrono::steady_clock::now();
       if (rest.count() <= 0) return is_over();
       answers.sleep_unless(is_over, rest);
@@ -103,7 +100,7 @@ struct StoreState {
   template <class Over>
   void help(Over is_over, std::chrono::steady_clock::time_point end) {
     const std::lock_guard lock(turns);
-    if (!take_turn) return;
+    if (!take_turn) return is_helped.store(false);
     doorbell->mute();
     int looks = 0;
     for (auto last = std::chrono::steady_clock::now(); !is_over() && last < end;) {
@@ -117,8 +114,11 @@ struct StoreState {
         std::this_thread::yield();
       }
     }
+    // What comes from here on wakes the thread, which waits for the end of this turn; what has come is this turn's, and
+    // where there was something, there may be more than it takes.
+    is_helped.store(false);
     doorbell->unmute();
-    take_turn();
+    if (take_turn()) doorbell->ring();
   }
 };
 

@@ -224,16 +224,19 @@ class KeyValueStore {
   void wait_for_work() {
     bool is_rung = true;
     const auto is_there = [&] {
-      const std::unique_lock turn(state_->turns, std::try_to_lock);
-      if (!turn) return false;  // it is somebody else's
+      std::unique_lock turn(state_->turns, std::try_to_lock);
+      if (!turn) {
+        if (state_->is_helped) return false;
+        turn.lock();  // somebody's last one
+      }
       if (has_submitted_.load(std::memory_order_acquire)) return true;
       for (int peer = 0; peer < size(); ++peer)
         if (transport_.arrived(peer)) return true;
       is_rung = doorbell_of(transport_) != nullptr;
       return false;
     };
-    for (int spin = 0; spin < std::min(state_->spins, 400); ++spin, pause())
-      if (is_there()) return;
+    using std::chrono::nanoseconds;
+    if (wait_until(is_there, nanoseconds(0), std::min(state_->spins, most_spins), nanoseconds(0))) return;
     doorbell_.sleep_unless(is_there, std::chrono::microseconds(is_rung ? 2000 : 60));
   }
 
@@ -418,6 +421,8 @@ class KeyValueStore {
     std::chrono::steady_clock::time_point since;
     bool is_told;
   };
+  static constexpr int most_spins = 400;  // it may have nothing to do for long
+
   T transport_;
   Doorbell own_doorbell_;
   Doorbell& doorbell_ = doorbell_of(transport_) != nullptr ? *doorbell_of(transport_) : own_doorbell_;
