@@ -8,6 +8,7 @@
 #include <tenet/comm/thread_transport.hpp>
 #include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/distributed.hpp>
+#include <tenet/parallel/relaxed_access.hpp>
 #include <tenet/parallel/step_time.hpp>
 #include <tenet/tenet.hpp>
 #include <thread>
@@ -73,7 +74,7 @@ double measured(int batch, int steps, int window) {
   std::array<std::atomic<int>, 2> taken{};
   const auto run = [&](int rank, int ranks) {
     const int samples = batch * replicas, windows = (steps + window - 1) / window;
-    Trainer trainer{{.learning_rate = 1e-6f}};
+    Trainer trainer{{.learning_rate = 1e-4f}};
     const Samples<Trainer> given(samples);
     for (int number = 0; number < windows; ++number) {
       const double seconds = seconds_of([&] {
@@ -92,6 +93,21 @@ double measured(int batch, int steps, int window) {
   return best;
 }
 
+/// How fast numbers are read and written that others may write meanwhile, of as many as there are; some do not change,
+/// as some gradients of a network are nought.
+inline double shared_bytes_per_second(std::vector<float> shared) {
+  std::vector<float> before(shared.size()), now(shared.size());
+  const auto count = static_cast<long>(shared.size());
+  double seconds = 1e30;
+  for (int round = 0; round < 1000; ++round) {
+    const double load = seconds_of([&] { RelaxedAccess::load(shared.data(), before.data(), count); });
+    for (std::size_t i = 0; i < now.size(); ++i) now[i] = before[i] + (i % 10 == 0 ? 0.0f : 1.0f);
+    seconds = std::min(
+        seconds, load + seconds_of([&] { RelaxedAccess::store(before.data(), now.data(), shared.data(), count); }));
+  }
+  return 2 * static_cast<double>(count) * sizeof(float) / seconds;
+}
+
 /// How fast a core copies, and what messages between two threads take, of as many gradients as a network has: those of
 /// a small one are in a cache when they are added up, those of a large one in none when they are sent.
 template <class Net>
@@ -102,6 +118,7 @@ StepTimeOptions constants() {
   double copy = 1e30, small = 1e30, large = 1e30;
   for (int round = 0; round < (gradients > 1 << 20 ? 10 : 1000); ++round)
     copy = std::min(copy, seconds_of([&] { std::memcpy(to.data(), from.data(), from.size() * sizeof(float)); }));
+  if constexpr (gradients < 1 << 20) options.shared_bytes_per_second = shared_bytes_per_second(from);
   on_threads(2, [&](ThreadTransport& transport) {
     std::vector<float> data(static_cast<std::size_t>(gradients));
     const auto quickest = [&](long floats, long of_message, int rounds) {

@@ -15,6 +15,11 @@ TEST_CASE("whoever is free takes the next update, and a step ends with the last 
   // One that takes three times as long takes fewer of them: at 2 and 4 the other one is free.
   given.slowness = [](int device, long) { return device == 1 ? 3.0 : 1.0; };
   CHECK(simulate(given, 1).end(0, 0) == Approx(7 + 0.75));  // 2, 4, 6 and 7 there, 6 here
+  // Each device's first one in each step takes longer: 2.25, 4.25, 6.25 and 7.25 there, 6.75 here.
+  given.first = 0.25;
+  CHECK(simulate(given, 1).end(0, 0) == Approx(7.25 + 0.75));
+  CHECK(simulate(given, 2).end(0, 1) == Approx(2 * 8.0));
+  CHECK(simulate(given, 2).computing == Approx(2 * (7 + 6 + 0.25 + 0.75 + 0.5) / 2));
 }
 
 TEST_CASE("ranks that update without waiting do not wait for a slow one", "[simulated_updates]") {

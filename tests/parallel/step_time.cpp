@@ -506,30 +506,38 @@ TEST_CASE("updates without waiting: whoever is free takes the next one", "[step_
   StepTimeOptions options{.batch_of_worker = 8, .inside = {1e-5, 1e9}};
   options.machine.bytes_per_second = 4e9;
   options.seconds_of_steps = milliseconds_of_samples<Program>();
-  const double bytes = 4.0 * Program::slots.parameter_floats, moved = 2 * bytes / 4e9, contention = bytes / 1e9;
+  options.shared_bytes_per_second = 2e9;
+  const double bytes = 4.0 * Program::slots.parameter_floats, contention = bytes / 2 / 1e9, read = bytes / 2e9,
+               moved = 2 * read + 2 * bytes / 4e9;  // read, written, and a copy
+  const double first = read + contention;           // a replica's, before its first pass in a step
   // Two replicas, 16 samples: four updates, two of each.
   const StepTime even = predict_step_time<Rank<DataParallel<2>, Hogwild<4>>>(options);
-  CHECK(even.step == Approx(2 * (4e-3 + 3 * moved + contention) + 1e-5));
+  CHECK(even.step == Approx(first + 2 * (4e-3 + moved + contention) + 1e-5));
   CHECK(even.samples_per_second == Approx(16 / even.step));
   CHECK(even.efficiency == Approx(8e-3 / even.step));
   CHECK(even.communication == 0);
   CHECK(even.workers == 2);
   // Of 5, 5, 5 and one sample: a replica has two times 5, the other one 5 and 1.
   const StepTime uneven = predict_step_time<Rank<DataParallel<2>, Hogwild<5>>>(options);
-  CHECK(uneven.step == Approx(2 * (5e-3 + 3 * moved + contention) + 1e-5));
+  CHECK(uneven.step == Approx(first + 2 * (5e-3 + moved + contention) + 1e-5));
   CHECK(uneven.exposed > even.exposed);
   // More than the batch has: one of them does all of it.
   CHECK(predict_step_time<Rank<DataParallel<2>, Hogwild<64>>>(options).step ==
-        Approx(16e-3 + 3 * moved + contention + 1e-5));
+        Approx(first + 16e-3 + moved + contention + 1e-5));
   // A rank by itself has nobody beside it; it copies the parameters at the end of its step.
   using Wild = Rank<Distributed<ImaginedThreads>, Hogwild<4>>;
   options.workers = 1;
-  CHECK(predict_step_time<Wild>(options).step == Approx(2 * (4e-3 + 3 * moved) + moved));
+  CHECK(predict_step_time<Wild>(options).step == Approx(2 * read + 2 * (4e-3 + moved)));
   options.workers = 4;  // three quarters of what it reads come from others
-  const double step = 2 * (4e-3 + 3 * moved + 1.5 * contention) + moved;
+  const double of_others = 1.5 * contention, step = 2 * read + of_others + 2 * (4e-3 + moved + of_others);
   CHECK(predict_step_time<Wild>(options).step == Approx(step));
   options.slowness = one_is_slow(1, 4);
   CHECK(predict_step_time<Wild>(options).step == Approx(4 * step / (3 + 1 / 4.0)).epsilon(0.05));
+  // Where it isn't said how fast shared numbers are read, as fast as others are copied.
+  options.slowness = nullptr;
+  options.workers = 1;
+  options.shared_bytes_per_second = 0;
+  CHECK(predict_step_time<Wild>(options).step == Approx(2 * 4e-3 + 10 * bytes / 4e9));
 }
 
 TEST_CASE("devices that share a program run each step when what it needs has ended", "[step_time]") {

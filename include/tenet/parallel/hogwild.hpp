@@ -9,6 +9,7 @@
 #include <tenet/comm/common_memory.hpp>
 #include <tenet/core/buffer.hpp>
 #include <tenet/exec/sparse_tables.hpp>
+#include <tenet/parallel/relaxed_access.hpp>
 #include <tenet/parallel/replicas.hpp>
 #include <tenet/parallel/synchronisation.hpp>
 
@@ -22,10 +23,11 @@ template <class Program, class Devices, int samples, SharesMemory T>
 class HogwildRankExecution;
 
 /// A batch is cut into parts of so many samples. Replicas take one after the other, whoever is free; each computes the
-/// gradient of a part with the parameters as it finds them, and updates them at once. Updates of others in between are
-/// not waited for, and one of two that meet at a number may be lost. Each replica has an optimizer state of its own;
-/// what changes from step to step, such as Adam's corrections, counts batches. Of sparse tables an update reads and
-/// writes the rows that its samples choose. (Niu, Recht, Ré, Wright, NeurIPS 2011.)
+/// gradient of a part with the parameters as it finds them, or as they were at its last update in the step, and updates
+/// them at once. Updates of others in between are not waited for, and one of two that meet at a number may be lost.
+/// Each replica has an optimizer state of its own; what changes from step to step, such as Adam's corrections, counts
+/// batches. Of sparse tables an update reads and writes the rows that its samples choose. (Niu, Recht, Ré, Wright,
+/// NeurIPS 2011.)
 template <int Samples>
 struct Hogwild {
   static_assert(Samples >= 1, "Hogwild<samples>: at least one sample for an update");
@@ -39,20 +41,6 @@ struct Hogwild {
   using StepOfReplicas = HogwildExecution<Program, Replicas<Device, typename Program::Kernels>, Samples>;
   template <class Program, class Passes, long, class T>
   using StepOfRank = HogwildRankExecution<Program, typename Passes::Devices, Samples, T>;
-};
-
-/// Numbers that several threads read and write at the same time. Each is a whole number at any time, but nothing is
-/// said about the order in which others see them.
-struct RelaxedAccess {
-  static void load(const float* from, float* to, long count) {
-    for (long i = 0; i < count; ++i)
-      to[i] = std::atomic_ref<float>(const_cast<float&>(from[i])).load(std::memory_order_relaxed);
-  }
-  /// Only what has changed: other cores keep the lines of the cache in which nothing has.
-  static void store(const float* before, const float* now, float* to, long count) {
-    for (long i = 0; i < count; ++i)
-      if (now[i] != before[i]) std::atomic_ref<float>(to[i]).store(now[i], std::memory_order_relaxed);
-  }
 };
 
 /// A training step on replicas that share parameters without locks. The same interface as `Execution`. Results are
@@ -106,9 +94,10 @@ class HogwildExecution {
     replicas_->run([&](int r) {
       Part& part = parts_[index(r)];
       part.results.fill(0);
-      for (int i = next.fetch_add(1); i < updates; i = next.fetch_add(1)) {
+      bool has_updated = false;
+      for (int i = next.fetch_add(1); i < updates; i = next.fetch_add(1), has_updated = true) {
         const int first = i * samples, count = std::min(samples, batch - first);
-        train(r, i, first, count);
+        train(r, i, first, count, has_updated);
       }
     });
     results_.fill(0);
@@ -142,8 +131,9 @@ class HogwildExecution {
   };
   static constexpr std::size_t index(auto i) { return static_cast<std::size_t>(i); }
 
-  /// One update, with the samples from `first` on.
-  void train(int r, int number, int first, int count) {
+  /// One update, with the samples from `first` on. Behind an update of the same step the replica has the parameters as
+  /// they were then: they are read once for an update.
+  void train(int r, int number, int first, int count, bool has_updated) {
     Part& part = parts_[index(r)];
     One& execution = *part.execution;
     float *const own = part.bound[index(Arena::parameters)], *const gradients = part.bound[index(Arena::gradients)],
@@ -152,7 +142,8 @@ class HogwildExecution {
       replicas_->run_each(r, static_cast<int>((dense + block - 1) / block),
                           [&](int b) { task(b * block, std::min(block, dense - b * block)); });
     };
-    for_blocks([&](long from, long floats) { RelaxedAccess::load(shared_ + from, own + from, floats); });
+    if (!has_updated)
+      for_blocks([&](long from, long floats) { RelaxedAccess::load(shared_ + from, own + from, floats); });
     execution.set_seed(seed_ + static_cast<std::uint64_t>(number) * 0xd1342543de82ef95u);
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const TensorInfo* const type = Program::input_types[i];
@@ -172,9 +163,10 @@ class HogwildExecution {
     {
       const auto span = open_span(replicas_->executor(r), update_span<Program>);
       for_blocks([&](long from, long floats) {
-        float before[block], now[block];
-        RelaxedAccess::load(shared_ + from, before, floats);
-        std::copy_n(before, floats, now);
+        float before[block];
+        float* const now = own + from;
+        RelaxedAccess::load(shared_ + from, now, floats);
+        std::copy_n(now, floats, before);
         execution.update(now, gradients + from, Program::state_count > 0 ? states + from : nullptr, floats);
         RelaxedAccess::store(before, now, shared_ + from, floats);
       });

@@ -30,6 +30,8 @@ struct StepTimeOptions {
   /// Between devices of one rank: what a message costs, and how fast one copies.
   SimulatedLink inside{.latency = 1e-6, .bytes_per_second = 1e10};
   Machine machine{};
+  /// What a core reads or writes of numbers that others write meanwhile: `Hogwild`'s. 0: as much as it copies.
+  double shared_bytes_per_second = 0;
   /// Seconds until a communication thread that has had nothing to do begins with a bucket: the operating system's.
   double waking = 0;
   /// Of the time in which messages of a rank's buckets are under way: the share that its communication thread takes
@@ -213,17 +215,19 @@ class StepTimePrediction {
     return result;
   }
 
-  /// Updates without waiting. Each reads the parameters before its pass and once more before it changes them, and then
-  /// writes them. What another worker has written last, as it has of (w - 1)/w of the updates of w workers, comes out
-  /// of its cache: before the pass, and, as others have been there meanwhile, once more to be changed.
+  /// Updates without waiting. Each reads the parameters, keeps a copy, changes and writes them; a worker's first one in
+  /// a step reads them before its pass, too. What another worker has written last, as it has of (w - 1)/w of the
+  /// updates of w workers, comes out of its cache.
   SimulatedUpdates updates() const {
     constexpr int samples = Synchronisation::samples_of_update;
     const int batch = options_.batch_of_worker * replicas;
-    const double read_and_written = 2 * bytes * floats / options_.machine.bytes_per_second,
+    const double copied = 2 * bytes * floats / options_.machine.bytes_per_second,
+                 shared = options_.shared_bytes_per_second > 0 ? bytes * floats / options_.shared_bytes_per_second
+                                                               : copied / 2,
                  others = static_cast<double>(options_.workers - 1) / options_.workers,
-                 contention = others * 2 * bytes * floats / options_.inside.bytes_per_second;
+                 contention = others * bytes * floats / options_.inside.bytes_per_second;
     const auto seconds_of_update = [&](int count) {
-      return scale_ * sum_of(steps_for(count), first, all) + 3 * read_and_written + contention;
+      return scale_ * sum_of(steps_for(count), first, all) + 2 * shared + copied + contention;
     };
     SimulatedUpdates result{.ranks = ranks_,
                             .replicas = replicas,
@@ -231,8 +235,9 @@ class StepTimePrediction {
                             .slowness = options_.slowness};
     result.seconds = seconds_of_update(std::min(samples, batch));
     result.last = batch % samples == 0 ? result.seconds : seconds_of_update(batch % samples);
+    result.first = shared + contention;
     result.meeting = replicas > 1 ? options_.inside.latency : 0;
-    if (has_ranks) result.behind = read_and_written;
+    if (has_ranks) result.behind = shared;
     return result;
   }
 
