@@ -10,7 +10,8 @@ namespace doorbells {
 
 inline const auto use_nothing = [](const float*, long, long) {};
 
-/// Of two ranks the second sleeps until messages of the first wake it.
+/// Of two ranks the second sleeps until messages of the first wake it, and the first until what it has sent has been
+/// received.
 template <class T>
   requires tenet::HasDoorbell<T>
 void wake_second(T& transport) {
@@ -29,11 +30,25 @@ void wake_second(T& transport) {
     }
     doorbell->open();
     const Clock::time_point begin = Clock::now();
-    doorbell->sleep_unless([&] { return transport.arrived(0); }, 20s);
+    while (!doorbell->sleep_unless([&] { return transport.arrived(0); }, 20s) && Clock::now() - begin < 10s) {
+    }
     if (Clock::now() - begin > 10s || !transport.arrived(0)) tenet::fail("sleep", "until", "a message", "nothing");
     transport.receive(0, floats, label, use_nothing);
     transport.send(0, nullptr, 0, label);
   }
+  std::vector<float> numbers(500'000, 5.0f);
+  const tenet::MessageLabel label{"what is received", 0, 2};
+  if (transport.rank() == 1) {
+    std::this_thread::sleep_for(30ms);
+    transport.receive(0, 500'000, label, use_nothing);
+    return;
+  }
+  doorbell->open();
+  transport.send(1, numbers.data(), 500'000, label);
+  const Clock::time_point begin = Clock::now();
+  doorbell->sleep_unless([] { return false; }, 20s);
+  if (Clock::now() - begin > 10s) tenet::fail("sleep", "until", "a message has been received", "nothing");
+  transport.finish();
 }
 
 }  // namespace doorbells

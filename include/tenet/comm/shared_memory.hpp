@@ -94,7 +94,7 @@ class SharedMemoryTransport {
     });
   }
 
-  Doorbell* doorbell() { return ways_waiting_ == 0 ? &bell(rank()) : nullptr; }
+  Doorbell* doorbell() { return &bell(rank()); }
   bool arrived(int from) {
     const MessageLabel label{"waiting for messages", -1, 0};
     go_on();
@@ -222,6 +222,7 @@ class SharedMemoryTransport {
   void take(int from) {
     Way& there = way(from);
     there.in->taken.store(++there.taken, std::memory_order_release);
+    there.bell->ring();
   }
 
   /// Fills slots with what waits, as far as there is room.
@@ -307,13 +308,15 @@ class SharedMemoryTransport {
   void wait(int peer, const char* doing, const MessageLabel& label, Ready ready) {
     if (ready()) return;
     waits_of(rank()).store(1 + peer, std::memory_order_relaxed);
-    wait_until(
-        [&] {
-          go_on();
-          if (call_while_waiting_) call_while_waiting_();
-          return ready() || is_hopeless(peer);
-        },
-        limit_, spins_beside(spins_));
+    const auto is_over = [&] {
+      go_on();
+      if (call_while_waiting_) call_while_waiting_();
+      return ready() || is_hopeless(peer);
+    };
+    if (call_while_waiting_)  // for messages of which nobody tells
+      wait_until(is_over, limit_, spins_beside(spins_));
+    else
+      bell(rank()).wait(is_over, limit_, spins_beside(spins_));
     if (!ready()) give_up(peer, doing, label);
     waits_of(rank()).store(0, std::memory_order_relaxed);
   }

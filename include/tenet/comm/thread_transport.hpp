@@ -235,6 +235,7 @@ class ThreadTransport {
   void take(int from) {
     std::atomic<unsigned>& received = network_->box(from, rank_).received;
     received.store(received.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    network_->bell(from).ring();
   }
 
   /// Calls use(), which uses memory of the ranks [first, last). Either this sees that a rank has failed, or one of them
@@ -270,8 +271,8 @@ class ThreadTransport {
     if (ready()) return;
     std::atomic<int>& waits_for = network_->waits_for_[static_cast<std::size_t>(rank_)];
     waits_for.store(peer, std::memory_order_relaxed);
-    wait_until([&] { return ready() || network_->abandoned_.load(std::memory_order_relaxed); }, network_->limit_,
-               network_->spins_);
+    network_->bell(rank_).wait([&] { return ready() || network_->abandoned_.load(std::memory_order_relaxed); },
+                               network_->limit_, network_->spins_);
     if (!ready()) {
       const int last = network_->last_waited_for(peer);
       if (abandon()) detail::fail_abandoned(rank_, label);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <climits>
 #include <cstdint>
+#include <tenet/core/wait_until.hpp>
 #include <thread>
 #if defined(__linux__)
 #include <linux/futex.h>
@@ -36,9 +37,9 @@ class Doorbell {
   void mute() { sleepers_.fetch_or(muted, std::memory_order_acq_rel); }
   void unmute() { sleepers_.fetch_and(~muted, std::memory_order_acq_rel); }
 
-  /// Sleeps until somebody rings, or `most` is over; not where ready() holds.
+  /// Sleeps until somebody rings, or `most` is over; not where ready() holds. Whether it held.
   template <class Ready>
-  void sleep_unless(Ready ready, std::chrono::nanoseconds most) {
+  bool sleep_unless(Ready ready, std::chrono::nanoseconds most) {
     const struct Sleeper {
       std::atomic<std::uint32_t>& sleepers;
       explicit Sleeper(std::atomic<std::uint32_t>& all) : sleepers(all) {
@@ -47,10 +48,36 @@ class Doorbell {
       ~Sleeper() { sleepers.fetch_sub(1, std::memory_order_relaxed); }
     } sleeper(sleepers_);
     const std::uint32_t rings = rings_.load(std::memory_order_acquire);
-    if (!ready()) sleep_while(rings, most);
+    if (ready()) return true;
+    sleep_while(rings, most);
+    return false;
+  }
+
+  /// Waits until ready() holds, behind which somebody rings: looks for a while, then lets others through each time, and
+  /// then sleeps. A thread beside which another one computes sleeps at once: where it lets that one through, it has the
+  /// processor back when the scheduler's clock ticks, after milliseconds, but at once where it is woken. False where it
+  /// does not within `limit`.
+  template <class Ready>
+  bool wait(Ready ready, std::chrono::nanoseconds limit, int spins = usual_spins) {
+    using std::chrono::nanoseconds;
+    const auto end = std::chrono::steady_clock::now() + limit;
+    const auto rest = [&] { return end - std::chrono::steady_clock::now(); };
+    if (wait_until(ready, nanoseconds(0), spins, nanoseconds(0))) return true;
+    if (computes_beside == nullptr)
+      for (const auto asleep = rest() - usual_patience; rest() > asleep; std::this_thread::yield())
+        if (ready()) return true;
+    open();
+    const auto most = [&] {
+      return std::min(rest(), (sleepers_.load(std::memory_order_relaxed) & muted) != 0 ? moment / 40 : moment);
+    };
+    while (!sleep_unless(ready, most()))
+      if (rest() <= nanoseconds(0)) return ready();
+    return true;
   }
 
  private:
+  /// Whoever waits looks so often even where nobody rings: one who has ended cannot.
+  static constexpr std::chrono::nanoseconds moment{2'000'000};
   static constexpr std::uint32_t muted = 1U << 31;  // beside the number of sleepers
 #if defined(__linux__)
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
@@ -62,10 +89,9 @@ class Doorbell {
 #else
   void wake_all() {}
   void sleep_while(std::uint32_t rings, std::chrono::nanoseconds most) {
-    constexpr std::chrono::microseconds moment{50};
     for (const auto end = std::chrono::steady_clock::now() + most;
          rings_.load(std::memory_order_acquire) == rings && std::chrono::steady_clock::now() < end;)
-      std::this_thread::sleep_for(moment);
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 #endif
 
