@@ -8,6 +8,7 @@
 #include <tenet/comm/thread_transport.hpp>
 #include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/distributed.hpp>
+#include <tenet/parallel/key_value_store.hpp>
 #include <tenet/parallel/relaxed_access.hpp>
 #include <tenet/parallel/step_time.hpp>
 #include <tenet/tenet.hpp>
@@ -139,6 +140,17 @@ StepTimeOptions constants() {
   options.link = options.inside;
   // Two threads that compute and two that communicate.
   options.core_share = available_processors() < 4 ? 1 : 0;
+  // A push to a server in the same thread: there, and the answer.
+  on_threads(1, [&](ThreadTransport& transport) {
+    KeyValueStore store(transport, {.consistency = Consistency::asynchronous()});
+    float number = 1;
+    store.assign(0, {&number, 1}).wait();
+    options.handling = 1e30;
+    for (int round = 0; round < 2000; ++round)
+      options.handling = std::min(options.handling, seconds_of([&] {
+                                                      store.push(0, {&number, 1}, {.wakes = false}).wait();
+                                                    }) / 2);
+  });
   // A queue's thread that has slept, and the one that has waited for it meanwhile.
   DeviceQueue queue{{.tasks = 1, .spins = 0}};
   options.waking = 1e30;
@@ -150,9 +162,9 @@ StepTimeOptions constants() {
     queue.synchronize();
     options.waking = std::min(options.waking, waking);
   }
-  std::fprintf(stderr, "waking %.1f us, a message %.2f us, %.1f GB/s, copying %.1f GB/s\n", 1e6 * options.waking,
-               1e6 * options.inside.latency, 1e-9 * options.inside.bytes_per_second,
-               1e-9 * options.machine.bytes_per_second);
+  std::fprintf(stderr, "waking %.1f us, a message %.2f us, of a store %.2f us, %.1f GB/s, copying %.1f GB/s\n",
+               1e6 * options.waking, 1e6 * options.inside.latency, 1e6 * options.handling,
+               1e-9 * options.inside.bytes_per_second, 1e-9 * options.machine.bytes_per_second);
   return options;
 }
 

@@ -41,12 +41,14 @@ struct PushOptions {
   int priority = 0;                   ///< requests with a higher one overtake those that still wait to be sent
   float weight = 1;                   ///< what is pushed counts so many times
   std::span<const float> settings{};  ///< at most 8 numbers for the updater
+  bool wakes = true;                  ///< false: the caller is about to wait, and so to send this one himself
 };
 struct PullOptions {
   int priority = 0;
   /// A rank: the pull waits until that rank has assigned the key a value after as many pushes to it as the caller has
   /// made, or has pushed once more, and so has nothing to assign. -1: none.
   int behind = -1;
+  bool wakes = true;  ///< see `PushOptions`
 };
 
 namespace detail {

@@ -65,12 +65,12 @@ class KeyValueStore {
     return submit(detail::request_for(detail::RequestKind::assign, user_key(key), value.data(), nullptr, value.size()));
   }
   PendingRequest push(int key, std::span<const float> values, PushOptions options = {}) {
-    return submit(detail::push_request(user_key(key), values, options, options_.consistency));
+    return submit(detail::push_request(user_key(key), values, options, options_.consistency), options.wakes);
   }
   PendingRequest pull(int key, std::span<float> value, PullOptions options = {}) {
     if (options.behind >= size())
       fail("KeyValueStore::pull", "behind", "a rank below " + std::to_string(size()), long{options.behind});
-    return submit(detail::pull_request(user_key(key), value, options, options_.consistency));
+    return submit(detail::pull_request(user_key(key), value, options, options_.consistency), options.wakes);
   }
 
   /// Waits until all ranks have come here, and have been answered whatever they had asked for.
@@ -80,9 +80,9 @@ class KeyValueStore {
     const Consistency all = Consistency::bulk_synchronous();
     float nothing = 0;
     if (rank() == 0)
-      submit(detail::request_for(detail::RequestKind::assign, meeting_point, &nothing, nullptr, 1)).wait();
-    submit(detail::push_request(meeting_point, {&nothing, 1}, {}, all)).wait();
-    submit(detail::pull_request(meeting_point, {&nothing, 1}, {}, all)).wait();
+      submit(detail::request_for(detail::RequestKind::assign, meeting_point, &nothing, nullptr, 1), false).wait();
+    submit(detail::push_request(meeting_point, {&nothing, 1}, {}, all), false).wait();
+    submit(detail::pull_request(meeting_point, {&nothing, 1}, {}, all), false).wait();
   }
 
   /// The most pushes by which a rank that pulled from this server was ahead of the slowest one when it was answered.
@@ -134,7 +134,7 @@ class KeyValueStore {
   }
   static long length(std::span<const float> values) { return static_cast<long>(values.size()); }
 
-  PendingRequest submit(std::shared_ptr<Request> request) {
+  PendingRequest submit(std::shared_ptr<Request> request, bool wakes = true) {
     request->store = state_;
     request->parts = detail::parts_on(options_.servers, request->key, request->floats);
     for (const detail::ServerPart& part : request->parts) request->asked.push_back(part.server);
@@ -150,7 +150,7 @@ class KeyValueStore {
       submitted_.push_back(request);
       has_submitted_.store(true, std::memory_order_release);
     }
-    doorbell_.ring();
+    if (wakes) doorbell_.ring();
     return PendingRequest(std::move(request));
   }
 

@@ -143,7 +143,7 @@ class ParameterServerExecution : public Passes {
     // Means go before several buckets, whose answers would keep the servers' ports from these few numbers, for which
     // all ranks wait before the next pass begins. Of one bucket nothing comes while a pass runs, so that is asked for
     // at once.
-    if constexpr (plan.count == 1) served_.pull_all();
+    if constexpr (plan.count == 1) served_.pull_all(-1, Synchronisation::in_rounds);
     if constexpr (Synchronisation::in_rounds) served_.agree(results(), buffers(), weight);
     if constexpr (plan.count > 1) served_.pull_all();
     served_.end_step();

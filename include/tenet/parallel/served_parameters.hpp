@@ -70,19 +70,22 @@ class ServedParameters {
 
   void begin_step() { ++step_; }
   long step() const { return step_; }
-  /// Sends the gradients of bucket b, means over `weight` samples.
+  /// Sends the gradients of bucket b, means over `weight` samples: the last ones when the step waits.
   void push(int b, float weight) {
-    pushes_[index(b)] = store_.push(b, part(gradients_, b), {.weight = weight, .settings = settings_});
+    pushes_[index(b)] =
+        store_.push(b, part(gradients_, b), {.weight = weight, .settings = settings_, .wakes = b + 1 < plan.count});
   }
-  /// Asks for the parameters of bucket b; those come first that a run needs first. `behind`: see `PullOptions`.
-  void pull(int b, int behind = -1) {
+  /// Asks for the parameters of bucket b; those come first that a run needs first. `behind`, `wakes`: see
+  /// `PullOptions`.
+  void pull(int b, int behind = -1, bool wakes = true) {
     const auto place = std::find(plan.by_need.begin(), plan.by_need.begin() + plan.count, b) - plan.by_need.begin();
     pulled_ = step_;
-    pulls_[index(b)] =
-        store_.pull(b, part(parameters_, b), {.priority = plan.count - static_cast<int>(place), .behind = behind});
+    pulls_[index(b)] = store_.pull(
+        b, part(parameters_, b), {.priority = plan.count - static_cast<int>(place), .behind = behind, .wakes = wakes});
   }
-  void pull_all(int behind = -1) {
-    for (int i = 0; i < plan.count; ++i) pull(plan.by_need[index(i)], behind);
+  /// `waits`: whether the caller is about to.
+  void pull_all(int behind = -1, bool waits = false) {
+    for (int i = 0; i < plan.count; ++i) pull(plan.by_need[index(i)], behind, i + 1 == plan.count && !waits);
   }
   /// In rounds: results become the means over all ranks, each of which counts `weight` times, and running statistics
   /// those of rank 0. Where parameters have been asked for while the pass was running, these few numbers overtake them,
@@ -92,18 +95,16 @@ class ServedParameters {
     static constexpr const char* names[]{"results", "running statistics"};
     const std::array numbers{results, buffers};
     const std::array weights{weight, static_cast<float>(store_.rank() == 0)};
-    std::array<PendingRequest, means> requests;
-    const auto finish_all = [&] {
-      for (std::size_t i = 0; i < means; ++i) finish(requests[i], {names[i], -1, step_});
-    };
     const int priority = overtakes ? plan.count + 1 : 0;
-    for (std::size_t i = 0; i < means; ++i)
-      requests[i] =
-          store_.push(results_key + static_cast<int>(i), numbers[i], {.priority = priority, .weight = weights[i]});
-    finish_all();
-    for (std::size_t i = 0; i < means; ++i)
-      requests[i] = store_.pull(results_key + static_cast<int>(i), numbers[i], {.priority = priority});
-    finish_all();
+    std::array<PendingRequest, means> pushes, pulls;
+    for (std::size_t i = 0; i < means; ++i) {
+      const int key = results_key + static_cast<int>(i);
+      pushes[i] = store_.push(key, numbers[i], {.priority = priority, .weight = weights[i], .wakes = false});
+      // Into the same memory: the answer comes when the server has read what was pushed.
+      pulls[i] = store_.pull(key, numbers[i], {.priority = priority, .wakes = false});
+    }
+    for (auto* requests : {&pulls, &pushes})
+      for (std::size_t i = 0; i < means; ++i) finish((*requests)[i], {names[i], -1, step_});
   }
   /// Until the servers have all gradients. Where they bound how far ahead a rank may be, it is no further behind this:
   /// a server answers when the slowest rank is near enough, so whoever has one bucket is as near to it as one that has

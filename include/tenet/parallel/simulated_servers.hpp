@@ -13,6 +13,7 @@ struct SimulatedServers {
   double sum_of_float = 0;     ///< seconds for each number that is pushed
   double update_of_float = 0;  ///< seconds for each number of an update
   double copy_of_float = 0;    ///< seconds for each number that is copied in the memory of a rank
+  double handling = 0;         ///< seconds of whoever receives a message, besides what its numbers take
 };
 
 namespace detail {
@@ -232,7 +233,7 @@ class ServerSteps {
       times_.receive(event.from, event.to, event.time, times_.busy(floats));
     }
     times_.wait(event.to, event.time);
-    times_.compute(event.to, waking);
+    serve(event.to, waking + servers_.handling);
     if (event.from == event.to && (event.what == What::push || event.what == What::pulled)) copy(event.to, part.floats);
     switch (event.what) {
       case What::push:
@@ -265,7 +266,10 @@ class ServerSteps {
     rank_at(r).computes = false;
     rank_at(r).pulled_step = rank_at(r).step + 1;
     if (buckets() == 1) pull(r, 0);
-    for (int key = buckets(); key < buckets() + means(); ++key) push(r, key);
+    for (int key = buckets(); key < buckets() + means(); ++key) {
+      push(r, key);
+      pull(r, key);
+    }
     if (means() == 0) end_means(r);
   }
   void end_means(int r) {
@@ -340,7 +344,6 @@ class ServerSteps {
     if (--(was_push ? rank.pushed : rank.pulled)[static_cast<std::size_t>(part.key)] > 0) return;
     if (--rank.unmet == 0) result_.communicating += times_.clock(r) - rank.communicates_since;
     if (part.key >= buckets()) {
-      if (was_push) pull(r, part.key);
       if (--rank.open_means == 0) end_means(r);
       return;
     }

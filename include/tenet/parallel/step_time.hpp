@@ -38,6 +38,8 @@ struct StepTimeOptions {
   /// from the thread that computes. 0: a network card moves them. 1: both threads have one core, which copies and adds.
   /// Of parameter servers: the share of what the thread takes to send, to receive and to serve.
   double core_share = 0;
+  /// What a message of parameter servers costs their threads, besides what its numbers take.
+  double handling = 0;
   /// Measured, of one worker by itself with `batch_of_worker` samples: the model's steps are stretched to take so long
   /// together. 0: nothing is known.
   double seconds_of_step = 0;
@@ -337,8 +339,12 @@ class StepTimePrediction {
 
   auto servers_of() const {
     const double memory = options_.machine.bytes_per_second;
-    return SimulatedServers{Synchronisation::Consistency::consistency, Synchronisation::Place::servers(),
-                            3 * bytes / memory, alone_.update / floats, 2 * bytes / memory};
+    return SimulatedServers{Synchronisation::Consistency::consistency,
+                            Synchronisation::Place::servers(),
+                            3 * bytes / memory,
+                            alone_.update / floats,
+                            2 * bytes / memory,
+                            options_.handling};
   }
 
   StepTimeOptions options_;
