@@ -207,9 +207,7 @@ TEST_CASE("arrived says whether a message is there", "[shared_memory]") {
 }
 
 TEST_CASE("a message wakes the process that sleeps until one comes", "[shared_memory]") {
-  processes::run_well(2, [](SharedMemoryTransport& transport) {
-    doorbells::wake_second(transport);
-  });
+  processes::run_well(2, [](SharedMemoryTransport& transport) { doorbells::wake_second(transport); });
 }
 
 TEST_CASE("whoever asks for messages in turn is told of a process that has ended, not of one that has left",
