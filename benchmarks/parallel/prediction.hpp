@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <tenet/comm/thread_transport.hpp>
+#include <tenet/core/doorbell.hpp>
 #include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/distributed.hpp>
 #include <tenet/parallel/key_value_store.hpp>
@@ -109,6 +110,28 @@ inline double shared_bytes_per_second(std::vector<float> shared) {
   return 2 * static_cast<double>(count) * sizeof(float) / seconds;
 }
 
+/// What it takes to wake a thread that sleeps at a doorbell.
+inline double seconds_of_ringing() {
+  Doorbell doorbell;
+  doorbell.open();
+  std::atomic<int> awake{0};
+  constexpr int rounds = 500;
+  std::thread sleeper([&] {
+    for (int round = 0; round < rounds; ++round) {
+      doorbell.sleep_unless([] { return false; }, std::chrono::milliseconds(20));
+      ++awake;
+    }
+  });
+  double best = 1e30;
+  for (int round = 0; round < rounds; ++round) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    best = std::min(best, seconds_of([&] { doorbell.ring(); }));
+    wait_until([&] { return awake > round; }, std::chrono::seconds(1));
+  }
+  sleeper.join();
+  return best;
+}
+
 /// How fast a core copies, and what messages between two threads take, of as many gradients as a network has: those of
 /// a small one are in a cache when they are added up, those of a large one in none when they are sent.
 template <class Net>
@@ -151,6 +174,7 @@ StepTimeOptions constants() {
                                                       store.push(0, {&number, 1}, {.wakes = false}).wait();
                                                     }) / 2);
   });
+  options.ringing = seconds_of_ringing();
   // A queue's thread that has slept, and the one that has waited for it meanwhile.
   DeviceQueue queue{{.tasks = 1, .spins = 0}};
   options.waking = 1e30;
@@ -162,8 +186,9 @@ StepTimeOptions constants() {
     queue.synchronize();
     options.waking = std::min(options.waking, waking);
   }
-  std::fprintf(stderr, "waking %.1f us, a message %.2f us, of a store %.2f us, %.1f GB/s, copying %.1f GB/s\n",
-               1e6 * options.waking, 1e6 * options.inside.latency, 1e6 * options.handling,
+  std::fprintf(stderr,
+               "waking %.1f us, a message %.2f us, of a store %.2f us, ringing %.2f us, %.1f GB/s, copying %.1f GB/s\n",
+               1e6 * options.waking, 1e6 * options.inside.latency, 1e6 * options.handling, 1e6 * options.ringing,
                1e-9 * options.inside.bytes_per_second, 1e-9 * options.machine.bytes_per_second);
   return options;
 }

@@ -253,6 +253,36 @@ TEST_CASE("whoever waits serves meanwhile, and else the store's thread does", "[
   CHECK(by_waiting + by_thread == 200);
 }
 
+TEST_CASE("what is asked for by someone who is about to wait wakes nobody, and is sent all the same",
+          "[key_value_store]") {
+  ranks::run_well(1, [&](ThreadTransport& transport) {
+    Store store(transport, {.consistency = Consistency::asynchronous()});
+    const float one = 1;
+    float found = 0;
+    store.assign(0, {&one, 1}).wait();
+    const auto median_until_ready = [&](auto ask) {
+      std::vector<double> seconds;
+      for (int round = 0; round < 31; ++round) {
+        std::this_thread::sleep_for(3ms);  // the thread falls asleep
+        const auto begin = std::chrono::steady_clock::now();
+        PendingRequest request = ask();
+        while (!request.ready()) std::this_thread::yield();
+        seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      }
+      std::nth_element(seconds.begin(), seconds.begin() + 15, seconds.end());
+      return seconds[15];
+    };
+    const auto push = [&](bool wakes) { return [&, wakes] { return store.push(0, {&one, 1}, {.wakes = wakes}); }; };
+    const auto pull = [&](bool wakes) { return [&, wakes] { return store.pull(0, {&found, 1}, {.wakes = wakes}); }; };
+    // The thread looks every 2 ms by itself.
+    expect(median_until_ready(push(false)) > 3 * median_until_ready(push(true)), "a push wakes the thread, or not");
+    expect(median_until_ready(pull(false)) > 3 * median_until_ready(pull(true)), "a pull wakes the thread, or not");
+    store.push(0, {&one, 1}, {.wakes = false}).wait();
+    store.pull(0, {&found, 1}, {.wakes = false}).wait();
+    expect(found == 1, "what has been pushed");
+  });
+}
+
 TEST_CASE("several threads wait for one store, each for as long as it has to", "[key_value_store]") {
   std::atomic<int> pulled{0};
   std::atomic<bool> goes_on{false};

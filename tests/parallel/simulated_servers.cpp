@@ -145,14 +145,27 @@ TEST_CASE("what a rank sends to itself, and what it answers, is copied", "[simul
 TEST_CASE("a store's thread wakes while its rank computes, and need not while that waits", "[simulated_servers]") {
   SimulatedTraining training = training_of(1, {1000}, 1e-2);
   training.waking = 1e-3;
-  CHECK(step_of(training, {}) == Approx(1.1e-2).epsilon(1e-6));  // with the push; the pull is waited for
+  CHECK(step_of(training, {}) == Approx(1e-2).epsilon(1e-6));  // what is ready when the pass ends is waited for
+  training = training_of(1, {1000, 1000}, 1e-2);
+  training.waking = 1e-3;
+  training.buckets[0].ready = 5e-3;  // while the rank computes, which has no other processor for the thread
+  CHECK(step_of(training, {}) == Approx(1e-2).epsilon(1e-6));
+  training.core_share = 1;
+  CHECK(step_of(training, {}) == Approx(1.1e-2).epsilon(1e-6));
   // Rank 1 serves both, and is still computing when rank 0 pushes; asynchronously rank 0 waits for its answers.
   training = training_of(2, {1000}, 1e-2);
   training.slowness = [](int rank, long) { return rank == 1 ? 1e3 : 1.0; };
   const auto alone = [&] { return simulate(training, {Consistency::asynchronous(), {1}}, 5).end(0, 4) / 5; };
   const double awake = alone();
   training.waking = 1e-3;
-  CHECK(alone() == Approx(awake + 2e-3).epsilon(0.02));  // its own thread, to send, and the server's
+  CHECK(alone() == Approx(awake + 1e-3).epsilon(0.02));  // the server's thread, for the push
+  // Who wakes that pays for it: once a step, for its push; what it asks for then comes while that is awake.
+  const auto with_ringing = [&](double seconds) {
+    SimulatedServers servers{Consistency::asynchronous(), {1}};
+    servers.ringing = seconds;
+    return simulate(training, servers, 5).end(0, 4) / 5;
+  };
+  CHECK(with_ringing(2e-3) == Approx(with_ringing(0) + 2e-3).epsilon(0.02));
 }
 
 TEST_CASE("nobody is further ahead than the staleness bound allows", "[simulated_servers]") {

@@ -41,7 +41,8 @@ struct PushOptions {
   int priority = 0;                   ///< requests with a higher one overtake those that still wait to be sent
   float weight = 1;                   ///< what is pushed counts so many times
   std::span<const float> settings{};  ///< at most 8 numbers for the updater
-  bool wakes = true;                  ///< false: the caller is about to wait, and so to send this one himself
+  /// False: the caller is about to wait, and so to send this one himself; if he does not, it lies for 2 ms at most.
+  bool wakes = true;
 };
 struct PullOptions {
   int priority = 0;

@@ -3,6 +3,7 @@
 #include <queue>
 #include <tenet/parallel/key_value_shards.hpp>
 #include <tenet/parallel/simulated_training.hpp>
+#include <utility>
 
 namespace tenet {
 
@@ -14,6 +15,7 @@ struct SimulatedServers {
   double update_of_float = 0;  ///< seconds for each number of an update
   double copy_of_float = 0;    ///< seconds for each number that is copied in the memory of a rank
   double handling = 0;         ///< seconds of whoever receives a message, besides what its numbers take
+  double ringing = 0;          ///< seconds of whoever sends one to a rank whose thread sleeps
 };
 
 namespace detail {
@@ -99,6 +101,7 @@ class ServerSteps {
     double began = 0;      // its pass, or later by what that has waited for
     double factor = 1, communicates_since = 0;
     bool computes = false;                // else it waits, and does its store's work
+    bool is_rung = false;                 // its store's thread, for a message that is on its way
     double busy = 0, asked = 0;           // seconds of its store's thread since its pass has asked for them; when
     int open = 0;                         // what the step's end waits for
     int open_means = 0;                   // requests of means that are not met
@@ -157,6 +160,8 @@ class ServerSteps {
   /// A message from a rank to another, with so many floats.
   void send(What what, int from, int to, int part, long floats, long clock = 0) {
     if (from != to) rank_at(from).busy += times_.link_between(from, to).busy(floats);
+    if (from != to && sleeps(to, times_.clock(from)) && !std::exchange(rank_at(to).is_rung, true))
+      serve(from, servers_.ringing);
     add(from == to ? times_.clock(from) : times_.send(from, to, times_.busy(floats)), what, from, to, part, clock);
   }
   static long floats_of(What what, const Part& part) {
@@ -216,15 +221,19 @@ class ServerSteps {
   }
 
   void handle(const Event& event) {
-    const double waking = sleeps(event.to, event.time) ? training_.waking : 0;
+    double waking = sleeps(event.to, event.time) ? training_.waking : 0;
     if (event.what == What::ready || event.what == What::passed) {
       if (const double later = lost(rank_at(event.to), event.time); event.time + later > event.time) {
         rank_at(event.to).began += later;
         return add(event.time + later, event.what, event.from, event.to, event.part);
       }
-      times_.wait(event.to, event.time + waking);
+      // What is ready when the pass ends the rank sends itself, as it waits then.
+      if (event.what == What::passed || event.part + 1 == buckets()) waking = 0;
+      times_.wait(event.to, event.time);
+      serve(event.to, waking);
       return event.what == What::ready ? leave(event.to, event.part) : end_pass(event.to);
     }
+    rank_at(event.to).is_rung = false;
     Part& part = part_at(event.part);
     times_.forget_past(event.to, event.time);
     if (event.from != event.to) {
@@ -250,7 +259,7 @@ class ServerSteps {
   }
 
   /// Whether the thread of a rank's store has nothing to do, and the rank does not do its work.
-  bool sleeps(int r, double time) { return rank_at(r).computes && times_.clock(r) <= time; }
+  bool sleeps(int r, double time) { return rank_at(r).computes && times_.clock(r) < time; }
   void copy(int r, long floats) { serve(r, servers_.copy_of_float * static_cast<double>(floats) * rank_at(r).factor); }
 
   // A rank's part.

@@ -40,6 +40,8 @@ struct StepTimeOptions {
   double core_share = 0;
   /// What a message of parameter servers costs their threads, besides what its numbers take.
   double handling = 0;
+  /// What it costs whoever sends one to wake a thread that sleeps, where ranks share memory.
+  double ringing = 0;
   /// Measured, of one worker by itself with `batch_of_worker` samples: the model's steps are stretched to take so long
   /// together. 0: nothing is known.
   double seconds_of_step = 0;
@@ -344,7 +346,8 @@ class StepTimePrediction {
                             3 * bytes / memory,
                             alone_.update / floats,
                             2 * bytes / memory,
-                            options_.handling};
+                            options_.handling,
+                            options_.ringing};
   }
 
   StepTimeOptions options_;
