@@ -207,7 +207,21 @@ TEST_CASE("arrived says whether a message is there", "[shared_memory]") {
 }
 
 TEST_CASE("a message wakes the process that sleeps until one comes", "[shared_memory]") {
-  processes::run_well(2, [](SharedMemoryTransport& transport) { doorbells::wake_second(transport); });
+  processes::run_well(2, [](SharedMemoryTransport& transport) {
+    doorbells::wake_second(transport);
+    // More than there is room for: whoever sleeps goes on with it now and then.
+    const std::vector<float> much(500'000, 1.0f);
+    const MessageLabel label{"much", 0, 1};
+    if (transport.rank() == 0) {
+      transport.send(1, much.data(), 500'000, label);
+      if (transport.doorbell() != nullptr) fail("doorbell", "while something is still to be sent", "none", "one");
+      transport.finish();
+      if (transport.doorbell() == nullptr) fail("doorbell", "when all is sent", "one", "none");
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      transport.receive(0, 500'000, label, use_nothing);
+    }
+  });
 }
 
 TEST_CASE("whoever asks for messages in turn is told of a process that has ended, not of one that has left",

@@ -38,7 +38,7 @@ class SharedMemoryTransport {
     for (int other = 0; other < size; ++other) {
       way(other).out = &ring(rank, other);
       way(other).in = &ring(other, rank);
-      way(other).bell = &bell(other);
+      way(other).bells = &bells(other);
     }
   }
 
@@ -94,7 +94,7 @@ class SharedMemoryTransport {
     });
   }
 
-  Doorbell* doorbell() { return &bell(rank()); }
+  Doorbell* doorbell() { return ways_waiting_ == 0 ? &bells(rank()).come : nullptr; }
   bool arrived(int from) {
     const MessageLabel label{"waiting for messages", -1, 0};
     go_on();
@@ -118,7 +118,7 @@ class SharedMemoryTransport {
     for (int to = 0; to < size(); ++to) {
       Way& there = way(to);
       if (there.waiting.empty() && !there.lends) continue;
-      wait(to, doing, there.last, [&] {
+      wait(bells(rank()).received, to, doing, there.last, [&] {
         return there.waiting.empty() &&
                (!there.lends || there.out->taken.load(std::memory_order_acquire) == there.sent);
       });
@@ -142,6 +142,10 @@ class SharedMemoryTransport {
     std::atomic<int> peer;
   };
   struct alignas(64) Bell : Doorbell {};
+  /// Of a rank: rung for messages that come to it, and where what it has sent has been received.
+  struct Bells {
+    Bell come, received;
+  };
   /// What says that a message has come and what it is about lie in one line of the cache.
   struct alignas(64) Slot {
     std::atomic<unsigned> filled;  // filled in this ring, up to and with this one; else it is still to come
@@ -171,7 +175,7 @@ class SharedMemoryTransport {
   /// The connection with one other rank.
   struct Way {
     Ring *out = nullptr, *in = nullptr;
-    Doorbell* bell = nullptr;      // the other one's
+    Bells* bells = nullptr;        // the other one's
     unsigned sent = 0, taken = 0;  // slots of `out` that this rank has filled, of `in` that it has used
     unsigned room_until = slots;   // slots that may be filled, as far as known
     bool lends = false;            // the other one may still read this rank's memory
@@ -182,15 +186,16 @@ class SharedMemoryTransport {
   };
 
   static constexpr long bytes_for(int size) {
-    return static_cast<long>(sizeof(Control) + static_cast<std::size_t>(size) * (sizeof(Waits) + sizeof(Bell)) +
+    return static_cast<long>(sizeof(Control) + static_cast<std::size_t>(size) * (sizeof(Waits) + sizeof(Bells)) +
                              static_cast<std::size_t>(size * size) * sizeof(Ring));
   }
   Control& control() { return *reinterpret_cast<Control*>(arena_->data()); }
   std::atomic<int>& waits_of(int rank) { return reinterpret_cast<Waits*>(arena_->data() + sizeof(Control))[rank].peer; }
-  Bell* bells() {
-    return reinterpret_cast<Bell*>(arena_->data() + sizeof(Control) + static_cast<std::size_t>(size()) * sizeof(Waits));
+  Bells* bells() {
+    return reinterpret_cast<Bells*>(arena_->data() + sizeof(Control) +
+                                    static_cast<std::size_t>(size()) * sizeof(Waits));
   }
-  Bell& bell(int rank) { return bells()[rank]; }
+  Bells& bells(int rank) { return bells()[rank]; }
   Ring& ring(int from, int to) { return reinterpret_cast<Ring*>(bells() + size())[from * size() + to]; }
   Way& way(int other) { return ways_[static_cast<std::size_t>(other)]; }
 
@@ -209,7 +214,7 @@ class SharedMemoryTransport {
   /// The next slot from that rank, when it has been filled.
   const Slot& await(int from, long floats, const MessageLabel& label) {
     Way& there = way(from);
-    wait(from, "waits for a message from", label, [&] { return has_come(there); });
+    wait(bells(rank()).come, from, "waits for a message from", label, [&] { return has_come(there); });
     const Slot& slot = there.in->slots[there.taken % slots];
     if (slot.total != floats || slot.number != label.number || slot.step != label.step) {
       say_failed(unknown);
@@ -222,7 +227,7 @@ class SharedMemoryTransport {
   void take(int from) {
     Way& there = way(from);
     there.in->taken.store(++there.taken, std::memory_order_release);
-    there.bell->ring();
+    there.bells->received.ring();
   }
 
   /// Fills slots with what waits, as far as there is room.
@@ -232,7 +237,7 @@ class SharedMemoryTransport {
       do {
         if (there.sent == there.room_until) {
           there.room_until = there.out->taken.load(std::memory_order_acquire) + slots;
-          if (there.sent == there.room_until) return there.bell->ring();
+          if (there.sent == there.room_until) return there.bells->come.ring();
         }
         Slot& slot = there.out->slots[there.sent % slots];
         slot.total = message.floats;
@@ -253,7 +258,7 @@ class SharedMemoryTransport {
     there.waiting.clear();
     there.next = 0;
     --ways_waiting_;
-    there.bell->ring();
+    there.bells->come.ring();
   }
   /// Asks for the lines of the cache that a message like the last one will be written to: the other rank has read them.
   static void prepare(const Slot& slot, long count) {
@@ -305,7 +310,7 @@ class SharedMemoryTransport {
   }
 
   template <class Ready>
-  void wait(int peer, const char* doing, const MessageLabel& label, Ready ready) {
+  void wait(Bell& bell, int peer, const char* doing, const MessageLabel& label, Ready ready) {
     if (ready()) return;
     waits_of(rank()).store(1 + peer, std::memory_order_relaxed);
     const auto is_over = [&] {
@@ -313,10 +318,10 @@ class SharedMemoryTransport {
       if (call_while_waiting_) call_while_waiting_();
       return ready() || is_hopeless(peer);
     };
-    if (call_while_waiting_)  // for messages of which nobody tells
+    if (call_while_waiting_ || (ways_waiting_ > 0 && &bell == &bells(rank()).come))  // for more than this bell tells
       wait_until(is_over, limit_, spins_beside(spins_));
     else
-      bell(rank()).wait(is_over, limit_, spins_beside(spins_));
+      bell.wait(is_over, limit_, spins_beside(spins_));
     if (!ready()) give_up(peer, doing, label);
     waits_of(rank()).store(0, std::memory_order_relaxed);
   }

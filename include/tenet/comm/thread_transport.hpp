@@ -24,7 +24,7 @@ class ThreadNetwork {
         limit_(limit),
         spins_(spins_between(size)),
         boxes_(std::make_unique<Box[]>(static_cast<std::size_t>(size * size))),
-        bells_(std::make_unique<Bell[]>(static_cast<std::size_t>(size))),
+        bells_(std::make_unique<Bells[]>(static_cast<std::size_t>(size))),
         waits_for_(std::make_unique<std::atomic<int>[]>(static_cast<std::size_t>(size))) {
     for (int rank = 0; rank < size; ++rank) waits_for_[static_cast<std::size_t>(rank)] = nobody;
   }
@@ -63,6 +63,10 @@ class ThreadNetwork {
   };
 
   struct alignas(64) Bell : Doorbell {};
+  /// Of a rank: rung for messages that come to it, and where what it has sent has been received.
+  struct Bells {
+    Bell come, received;
+  };
 
   /// The rank for which `rank` waits in the end: one that itself waits for nobody, as it is gone or still computes.
   int last_waited_for(int rank) const {
@@ -76,14 +80,14 @@ class ThreadNetwork {
 
   static constexpr int nobody = -1;
 
-  Doorbell& bell(int rank) { return bells_[static_cast<std::size_t>(rank)]; }
+  Bells& bells(int rank) { return bells_[static_cast<std::size_t>(rank)]; }
   Box& box(int from, int to) { return boxes_[static_cast<std::size_t>(from * size_ + to)]; }
 
   int size_;
   Limit limit_;
   int spins_;
   std::unique_ptr<Box[]> boxes_;
-  std::unique_ptr<Bell[]> bells_;
+  std::unique_ptr<Bells[]> bells_;
   std::unique_ptr<std::atomic<int>[]> waits_for_;
   std::atomic<bool> abandoned_{false};
   std::mutex mutex_;  // of the memory
@@ -158,7 +162,7 @@ class ThreadTransport {
     });
   }
 
-  Doorbell* doorbell() { return &network_->bell(rank_); }
+  Doorbell* doorbell() { return &network_->bells(rank_).come; }
   bool arrived(int from) {
     if (network_->abandoned_.load(std::memory_order_relaxed)) fail_abandoned({"waiting for messages", -1, 0});
     const ThreadNetwork::Box& box = network_->box(from, rank_);
@@ -184,7 +188,7 @@ class ThreadTransport {
     for (int to = 0; to < size(); ++to) {
       ThreadNetwork::Box& box = network_->box(rank_, to);
       if (!box.lends) continue;
-      wait(to, doing, box.messages[(box.lent - 1) % ThreadNetwork::under_way].label,
+      wait(network_->bells(rank_).received, to, doing, box.messages[(box.lent - 1) % ThreadNetwork::under_way].label,
            [&] { return static_cast<int>(box.received.load(std::memory_order_acquire) - box.lent) >= 0; });
       box.lends = false;
     }
@@ -200,7 +204,7 @@ class ThreadTransport {
   ThreadNetwork::Message& next_message(int to, long floats, const MessageLabel& label) {
     ThreadNetwork::Box& box = network_->box(rank_, to);
     const unsigned number = box.sent.load(std::memory_order_relaxed);
-    wait(to, "has a message to send, which waits for", label,
+    wait(network_->bells(rank_).received, to, "has a message to send, which waits for", label,
          [&] { return number - box.received.load(std::memory_order_acquire) < ThreadNetwork::under_way; });
     ThreadNetwork::Message& message = box.next();
     message.floats = floats;
@@ -216,14 +220,15 @@ class ThreadTransport {
       box.lent = sent;
     }
     box.sent.store(sent, std::memory_order_release);
-    network_->bell(to).ring();
+    network_->bells(to).come.ring();
   }
 
   /// The next message from that rank, when it has come.
   const ThreadNetwork::Message& await(int from, long floats, const MessageLabel& label) {
     ThreadNetwork::Box& box = network_->box(from, rank_);
     const unsigned number = box.received.load(std::memory_order_relaxed);
-    wait(from, "waits for a message from", label, [&] { return box.sent.load(std::memory_order_acquire) != number; });
+    wait(network_->bells(rank_).come, from, "waits for a message from", label,
+         [&] { return box.sent.load(std::memory_order_acquire) != number; });
     const ThreadNetwork::Message& message = box.messages[number % ThreadNetwork::under_way];
     if (message.floats != floats || !(message.label == label)) {
       abandon();
@@ -235,7 +240,7 @@ class ThreadTransport {
   void take(int from) {
     std::atomic<unsigned>& received = network_->box(from, rank_).received;
     received.store(received.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-    network_->bell(from).ring();
+    network_->bells(from).received.ring();
   }
 
   /// Calls use(), which uses memory of the ranks [first, last). Either this sees that a rank has failed, or one of them
@@ -267,12 +272,12 @@ class ThreadTransport {
   }
 
   template <class Ready>
-  void wait(int peer, const char* doing, const MessageLabel& label, Ready ready) {
+  void wait(Doorbell& bell, int peer, const char* doing, const MessageLabel& label, Ready ready) {
     if (ready()) return;
     std::atomic<int>& waits_for = network_->waits_for_[static_cast<std::size_t>(rank_)];
     waits_for.store(peer, std::memory_order_relaxed);
-    network_->bell(rank_).wait([&] { return ready() || network_->abandoned_.load(std::memory_order_relaxed); },
-                               network_->limit_, network_->spins_);
+    bell.wait([&] { return ready() || network_->abandoned_.load(std::memory_order_relaxed); }, network_->limit_,
+              network_->spins_);
     if (!ready()) {
       const int last = network_->last_waited_for(peer);
       if (abandon()) detail::fail_abandoned(rank_, label);

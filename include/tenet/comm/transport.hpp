@@ -61,8 +61,8 @@ struct LinkCost {
 ///     bool arrived(int from)
 ///         Whether a message from that rank has begun to come: whoever serves several ranks asks it of each.
 ///     Doorbell* doorbell()      (if it has such)
-///         Rung, when it is open, for each message that comes and for each that has been received, so that whoever
-///         serves need not look. Always the same one, or null: nobody rings.
+///         Rung, when it is open, for each message that comes, so that whoever serves need not look. Always the same
+///         one, or null: nobody rings, or something is still to be sent, with which `arrived` goes on.
 ///     void finish()
 ///         Waits until all that was sent has been received.
 ///

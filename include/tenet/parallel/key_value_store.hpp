@@ -222,6 +222,7 @@ class KeyValueStore {
   }
   /// At most for moments: then it looks whether the store is to end, and where nobody rings for messages, for those.
   void wait_for_work() {
+    bool is_rung = true;
     const auto is_there = [&] {
       std::unique_lock turn(state_->turns, std::try_to_lock);
       if (!turn) {
@@ -231,11 +232,12 @@ class KeyValueStore {
       if (has_submitted_.load(std::memory_order_acquire)) return true;
       for (int peer = 0; peer < size(); ++peer)
         if (transport_.arrived(peer)) return true;
+      is_rung = doorbell_of(transport_) != nullptr;
       return false;
     };
     using std::chrono::nanoseconds;
     if (wait_until(is_there, nanoseconds(0), std::min(state_->spins, most_spins), nanoseconds(0))) return;
-    doorbell_.sleep_unless(is_there, std::chrono::microseconds(&doorbell_ == &own_doorbell_ ? 60 : 2000));
+    doorbell_.sleep_unless(is_there, std::chrono::microseconds(is_rung ? 2000 : 60));
   }
 
   /// Sends requests as far as the servers take them, those of higher priority first.
