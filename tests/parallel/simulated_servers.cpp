@@ -168,6 +168,13 @@ TEST_CASE("a store's thread wakes while its rank computes, and need not while th
   CHECK(with_ringing(2e-3) == Approx(with_ringing(0) + 2e-3).epsilon(0.02));
 }
 
+TEST_CASE("each message costs whoever receives it", "[simulated_servers]") {
+  SimulatedServers servers{Consistency::bulk_synchronous()};
+  servers.handling = 1e-4;
+  // A push, a pull, and the answers of both.
+  CHECK(step_of(training_of(1, {1000}, 1e-2), servers) == Approx(1e-2 + 4e-4).epsilon(1e-6));
+}
+
 TEST_CASE("nobody is further ahead than the staleness bound allows", "[simulated_servers]") {
   for (const long bound : {0L, 1L, 3L}) {
     SimulatedTraining training = training_of(4, {5000, 70'000}, 1e-3);
