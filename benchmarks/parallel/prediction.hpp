@@ -76,7 +76,7 @@ double measured(int batch, int steps, int window) {
   std::array<std::atomic<int>, 2> taken{};
   const auto run = [&](int rank, int ranks) {
     const int samples = batch * replicas, windows = (steps + window - 1) / window;
-    Trainer trainer{{.learning_rate = 1e-4f}};
+    Trainer trainer{{.learning_rate = 1e-4f}};  // parameters change in each step: Hogwild writes no others
     const Samples<Trainer> given(samples);
     for (int number = 0; number < windows; ++number) {
       const double seconds = seconds_of([&] {

@@ -114,8 +114,8 @@ TEST_CASE("whoever waits is woken where nobody is let through, and is told that 
   const auto take_turns = [&](int own) {
     const std::atomic<bool> computes{true};
     computes_beside = &computes;
-    for (int round = 0; round < rounds; ++round) {
-      if (!doorbells[own].wait([&] { return turn.load() % 2 == own; }, long_time, 1)) return;
+    const auto is_own = [&] { return turn.load() % 2 == own; };
+    for (int round = 0; round < rounds && doorbells[own].wait(is_own, long_time, 1); ++round) {
       ++turn;
       doorbells[1 - own].ring();
     }

@@ -41,6 +41,22 @@ TEST_CASE("what has changed is stored, and nothing else", "[relaxed_access]") {
     }
 }
 
+TEST_CASE("of long runs what has changed is stored, and nothing else", "[relaxed_access]") {
+  constexpr std::size_t count = 60;
+  const std::vector<float> before(count, 1.0f);
+  // All or none have changed but for one, which is each of them in turn; also none and all.
+  for (std::size_t first = 0; first < 3; ++first)
+    for (const bool most : {false, true})
+      for (std::size_t other = 0; other <= count; ++other) {
+        CAPTURE(first, most, other);
+        std::vector<float> now = before, to(count + 4, 5.0f), expected = to;
+        for (std::size_t i = 0; i < count; ++i)
+          if (most != (i == other)) now[i] = expected[first + i] = 2 + static_cast<float>(i);
+        RelaxedAccess::store(before.data(), now.data(), to.data() + first, static_cast<long>(count));
+        REQUIRE(to == expected);
+      }
+}
+
 TEST_CASE("what is not a number any longer is stored, too", "[relaxed_access]") {
   const std::vector<float> before{0, 1, std::numeric_limits<float>::quiet_NaN()};
   std::vector<float> to = before;

@@ -141,11 +141,6 @@ class SharedMemoryTransport {
   struct alignas(64) Waits {
     std::atomic<int> peer;
   };
-  struct alignas(64) Bell : Doorbell {};
-  /// Of a rank: rung for messages that come to it, and where what it has sent has been received.
-  struct Bells {
-    Bell come, received;
-  };
   /// What says that a message has come and what it is about lie in one line of the cache.
   struct alignas(64) Slot {
     std::atomic<unsigned> filled;  // filled in this ring, up to and with this one; else it is still to come
@@ -175,10 +170,10 @@ class SharedMemoryTransport {
   /// The connection with one other rank.
   struct Way {
     Ring *out = nullptr, *in = nullptr;
-    Bells* bells = nullptr;        // the other one's
-    unsigned sent = 0, taken = 0;  // slots of `out` that this rank has filled, of `in` that it has used
-    unsigned room_until = slots;   // slots that may be filled, as far as known
-    bool lends = false;            // the other one may still read this rank's memory
+    MessageDoorbells* bells = nullptr;  // the other one's
+    unsigned sent = 0, taken = 0;       // slots of `out` that this rank has filled, of `in` that it has used
+    unsigned room_until = slots;        // slots that may be filled, as far as known
+    bool lends = false;                 // the other one may still read this rank's memory
     MessageLabel last{};
     std::vector<Waiting> waiting;
     std::size_t next = 0;  // of `waiting`
@@ -186,16 +181,17 @@ class SharedMemoryTransport {
   };
 
   static constexpr long bytes_for(int size) {
-    return static_cast<long>(sizeof(Control) + static_cast<std::size_t>(size) * (sizeof(Waits) + sizeof(Bells)) +
+    return static_cast<long>(sizeof(Control) +
+                             static_cast<std::size_t>(size) * (sizeof(Waits) + sizeof(MessageDoorbells)) +
                              static_cast<std::size_t>(size * size) * sizeof(Ring));
   }
   Control& control() { return *reinterpret_cast<Control*>(arena_->data()); }
   std::atomic<int>& waits_of(int rank) { return reinterpret_cast<Waits*>(arena_->data() + sizeof(Control))[rank].peer; }
-  Bells* bells() {
-    return reinterpret_cast<Bells*>(arena_->data() + sizeof(Control) +
-                                    static_cast<std::size_t>(size()) * sizeof(Waits));
+  MessageDoorbells* bells() {
+    return reinterpret_cast<MessageDoorbells*>(arena_->data() + sizeof(Control) +
+                                               static_cast<std::size_t>(size()) * sizeof(Waits));
   }
-  Bells& bells(int rank) { return bells()[rank]; }
+  MessageDoorbells& bells(int rank) { return bells()[rank]; }
   Ring& ring(int from, int to) { return reinterpret_cast<Ring*>(bells() + size())[from * size() + to]; }
   Way& way(int other) { return ways_[static_cast<std::size_t>(other)]; }
 
@@ -310,7 +306,7 @@ class SharedMemoryTransport {
   }
 
   template <class Ready>
-  void wait(Bell& bell, int peer, const char* doing, const MessageLabel& label, Ready ready) {
+  void wait(Doorbell& bell, int peer, const char* doing, const MessageLabel& label, Ready ready) {
     if (ready()) return;
     waits_of(rank()).store(1 + peer, std::memory_order_relaxed);
     const auto is_over = [&] {

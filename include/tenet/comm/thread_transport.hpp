@@ -24,7 +24,7 @@ class ThreadNetwork {
         limit_(limit),
         spins_(spins_between(size)),
         boxes_(std::make_unique<Box[]>(static_cast<std::size_t>(size * size))),
-        bells_(std::make_unique<Bells[]>(static_cast<std::size_t>(size))),
+        bells_(std::make_unique<MessageDoorbells[]>(static_cast<std::size_t>(size))),
         waits_for_(std::make_unique<std::atomic<int>[]>(static_cast<std::size_t>(size))) {
     for (int rank = 0; rank < size; ++rank) waits_for_[static_cast<std::size_t>(rank)] = nobody;
   }
@@ -62,12 +62,6 @@ class ThreadNetwork {
     Message& next() { return messages[sent.load(std::memory_order_relaxed) % under_way]; }
   };
 
-  struct alignas(64) Bell : Doorbell {};
-  /// Of a rank: rung for messages that come to it, and where what it has sent has been received.
-  struct Bells {
-    Bell come, received;
-  };
-
   /// The rank for which `rank` waits in the end: one that itself waits for nobody, as it is gone or still computes.
   int last_waited_for(int rank) const {
     for (int i = 0; i < size_; ++i) {
@@ -80,14 +74,14 @@ class ThreadNetwork {
 
   static constexpr int nobody = -1;
 
-  Bells& bells(int rank) { return bells_[static_cast<std::size_t>(rank)]; }
+  MessageDoorbells& bells(int rank) { return bells_[static_cast<std::size_t>(rank)]; }
   Box& box(int from, int to) { return boxes_[static_cast<std::size_t>(from * size_ + to)]; }
 
   int size_;
   Limit limit_;
   int spins_;
   std::unique_ptr<Box[]> boxes_;
-  std::unique_ptr<Bells[]> bells_;
+  std::unique_ptr<MessageDoorbells[]> bells_;
   std::unique_ptr<std::atomic<int>[]> waits_for_;
   std::atomic<bool> abandoned_{false};
   std::mutex mutex_;  // of the memory

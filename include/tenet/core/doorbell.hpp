@@ -98,4 +98,11 @@ class Doorbell {
   std::atomic<std::uint32_t> is_open_{0}, sleepers_{0}, rings_{0};
 };
 
+/// Of somebody to whom messages come: `come` is rung for each of them, and `received` where one that he has sent has
+/// been received. In lines of the cache of their own.
+struct MessageDoorbells {
+  alignas(64) Doorbell come;
+  alignas(64) Doorbell received;
+};
+
 }  // namespace tenet
