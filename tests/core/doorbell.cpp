@@ -94,52 +94,24 @@ TEST_CASE("no ring is lost between looking and falling asleep", "[doorbell]") {
   CHECK(took < long_time);
 }
 
-TEST_CASE("whoever waits is woken where nobody is let through, and is told that the time is over", "[doorbell]") {
-  Doorbell doorbells[2];
-  CHECK(doorbells[0].wait([] { return true; }, 0ms));
-  CHECK_FALSE(doorbells[0].wait([] { return false; }, 0ms));
-  CHECK(seconds_of([&] { CHECK_FALSE(doorbells[0].wait([] { return false; }, 30ms)); }) >= 30ms);
-  // What held when it was looked at need not hold any longer, be it between two sleeps.
-  const std::atomic<bool> beside{true};
-  for (computes_beside = &beside; const int each : {1, 2, 3, 4, 5, 6, 7}) {
-    int looks = 0;
-    CHECK(doorbells[0].wait([&] { return ++looks == each; }, long_time, 1));
-    CHECK(looks == each);
-  }
-  computes_beside = nullptr;
-
-  // Who wakes by oneself does so every 2 ms.
-  constexpr int rounds = 1000;
-  std::atomic<int> turn{0};
-  const auto take_turns = [&](int own) {
-    const std::atomic<bool> computes{true};
-    computes_beside = &computes;
-    const auto is_own = [&] { return turn.load() % 2 == own; };
-    for (int round = 0; round < rounds && doorbells[own].wait(is_own, long_time, 1); ++round) {
-      ++turn;
-      doorbells[1 - own].ring();
-    }
-    computes_beside = nullptr;
-  };
-  const auto took = seconds_of([&] {
-    std::thread other([&] { take_turns(1); });
-    take_turns(0);
-    other.join();
-  });
-  CHECK(turn == 2 * rounds);
-  CHECK(took < 1s);
-}
-
-TEST_CASE("whoever waits at a doorbell that is muted looks often", "[doorbell]") {
-  const std::atomic<bool> computes{true};
-  computes_beside = &computes;  // it lets nobody through
+TEST_CASE("whoever sleeps until something holds is woken for it, not sooner, and opens the doorbell", "[doorbell]") {
   Doorbell doorbell;
-  doorbell.mute();
+  std::atomic<int> rings{0};
+  std::atomic<bool> is_over{false};
+  std::thread other([&] {
+    for (; !is_over; std::this_thread::sleep_for(1ms)) {
+      ++rings;
+      doorbell.ring();
+    }
+  });
   int looks = 0;
-  CHECK_FALSE(doorbell.wait([&] { return ++looks < 0; }, 100ms, 1));
-  const int muted = std::exchange(looks, 0);
-  doorbell.unmute();
-  CHECK_FALSE(doorbell.wait([&] { return ++looks < 0; }, 100ms, 1));
-  CHECK(muted > 3 * looks);
-  computes_beside = nullptr;
+  doorbell.sleep_until([&] {
+    ++looks;
+    return rings >= 20;
+  });
+  is_over = true;
+  other.join();
+  CHECK(rings >= 20);
+  CHECK(looks >= 2);
+  CHECK(looks <= rings + 1);  // once for each ring, not in between
 }

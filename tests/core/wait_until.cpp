@@ -6,9 +6,22 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 using namespace tenet;
 using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto long_time = 20s;  // which nobody sleeps who is woken
+
+std::chrono::nanoseconds seconds_of(auto call) {
+  const auto begin = std::chrono::steady_clock::now();
+  call();
+  return std::chrono::steady_clock::now() - begin;
+}
+
+}  // namespace
 
 TEST_CASE("waiting ends when the condition holds, at once or late", "[wait_until]") {
   CHECK(wait_until([] { return true; }, 0ns));
@@ -48,3 +61,61 @@ TEST_CASE("whoever waits is awake as long as it has patience, and sleeps then", 
   }
 }
 #endif
+
+TEST_CASE("whoever waits is woken where nobody is let through, and is told that the time is over", "[wait_until]") {
+  Doorbell doorbells[2];
+  CHECK(wait_until(
+      doorbells[0], [] { return true; }, 0ms));
+  CHECK_FALSE(wait_until(
+      doorbells[0], [] { return false; }, 0ms));
+  CHECK(seconds_of([&] {
+          CHECK_FALSE(wait_until(
+              doorbells[0], [] { return false; }, 30ms));
+        }) >= 30ms);
+  // What held when it was looked at need not hold any longer, be it between two sleeps.
+  const std::atomic<bool> beside{true};
+  for (computes_beside = &beside; const int each : {1, 2, 3, 4, 5, 6, 7}) {
+    int looks = 0;
+    CHECK(wait_until(
+        doorbells[0], [&] { return ++looks == each; }, long_time, 1));
+    CHECK(looks == each);
+  }
+  computes_beside = nullptr;
+
+  // Who wakes by oneself does so every 2 ms.
+  constexpr int rounds = 1000;
+  std::atomic<int> turn{0};
+  const auto take_turns = [&](int own) {
+    const std::atomic<bool> computes{true};
+    computes_beside = &computes;
+    const auto is_own = [&] { return turn.load() % 2 == own; };
+    for (int round = 0; round < rounds && wait_until(doorbells[own], is_own, long_time, 1); ++round) {
+      ++turn;
+      doorbells[1 - own].ring();
+    }
+    computes_beside = nullptr;
+  };
+  const auto took = seconds_of([&] {
+    std::thread other([&] { take_turns(1); });
+    take_turns(0);
+    other.join();
+  });
+  CHECK(turn == 2 * rounds);
+  CHECK(took < 1s);
+}
+
+TEST_CASE("whoever waits at a doorbell that is muted looks often", "[wait_until]") {
+  const std::atomic<bool> computes{true};
+  computes_beside = &computes;  // it lets nobody through
+  Doorbell doorbell;
+  doorbell.mute();
+  int looks = 0;
+  CHECK_FALSE(wait_until(
+      doorbell, [&] { return ++looks < 0; }, 100ms, 1));
+  const int muted = std::exchange(looks, 0);
+  doorbell.unmute();
+  CHECK_FALSE(wait_until(
+      doorbell, [&] { return ++looks < 0; }, 100ms, 1));
+  CHECK(muted > 3 * looks);
+  computes_beside = nullptr;
+}

@@ -77,6 +77,35 @@ TEST_CASE("whoever submits goes on at once, until the queue is full", "[device_q
   CHECK(submitted == 4);
 }
 
+TEST_CASE("what is appended runs when the queue is woken, or when somebody waits for it", "[device_queue]") {
+  std::atomic<int> ran{0};
+  const auto count = [&] { ++ran; };
+  DeviceQueue queue({.tasks = 4, .spins = 0});
+  const auto fall_asleep = [] { std::this_thread::sleep_for(50ms); };
+  fall_asleep();
+  queue.append(count);
+  queue.append(count);
+  fall_asleep();
+  CHECK(ran == 0);
+  queue.wake();
+  CHECK(wait_until([&] { return ran == 2; }, 20s));
+
+  fall_asleep();
+  queue.append(count);
+  queue.synchronize();
+  CHECK(ran == 3);
+
+  fall_asleep();
+  for (int i = 0; i < 10; ++i) queue.append(count);  // of which four have room
+  queue.synchronize();
+  CHECK(ran == 13);
+
+  fall_asleep();
+  queue.append(count);
+  queue.submit(count);  // wakes it for both
+  CHECK(wait_until([&] { return ran == 15; }, 20s));
+}
+
 TEST_CASE("whoever has waited for room submits at once", "[device_queue]") {
   std::atomic<bool> open{false};
   std::atomic<int> rooms{0};

@@ -317,7 +317,7 @@ class SharedMemoryTransport {
     if (call_while_waiting_ || (ways_waiting_ > 0 && &bell == &bells(rank()).come))  // for more than this bell tells
       wait_until(is_over, limit_, spins_beside(spins_));
     else
-      bell.wait(is_over, limit_, spins_beside(spins_));
+      wait_until(bell, is_over, limit_, spins_beside(spins_));
     if (!ready()) give_up(peer, doing, label);
     waits_of(rank()).store(0, std::memory_order_relaxed);
   }

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <climits>
 #include <cstdint>
-#include <tenet/core/wait_until.hpp>
-#include <thread>
+#include <thread>  // with its durations, where <chrono> costs the compiler 0.1 s
 #if defined(__linux__)
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -17,12 +15,17 @@ namespace tenet {
 /// Where threads sleep until another one, perhaps of another process, has something for them; zeros are a new one. To
 /// be woken takes some microseconds. To wake by oneself, now and then, to look costs a virtual machine's core 20 us
 /// each time, as much as the timer's: a thread that looked every 60 us took a third of a core from the one beside it.
+///
+/// Not `std::atomic::wait`, which lets others through four times before it sleeps: Linux has whoever does so pay a turn
+/// each time. A thread that works for moments beside one that computes had to wait for its processor for 0.3 to 1.3 ms
+/// so, in every second step, when it was woken next.
 class Doorbell {
  public:
   /// Before it, nobody is woken by `ring`; who rings at the same moment may not know yet.
   void open() { is_open_.store(true, std::memory_order_relaxed); }
 
-  /// Behind what ready() of a sleeper looks at. It costs next to nothing where nobody has opened it.
+  /// Behind what ready() of a sleeper looks at. It costs next to nothing where nobody has opened it. Once where there
+  /// is more than one thing: who sleeps again in between has had his turn, and waits for the next one.
   void ring() {
     if (!is_open_.load(std::memory_order_relaxed)) return;
     // Of this and what a sleeper adds one comes first: either this sees the sleeper, or that one what there is for it.
@@ -53,42 +56,31 @@ class Doorbell {
     return false;
   }
 
-  /// Waits until ready() holds, behind which somebody rings: looks for a while, then lets others through each time, and
-  /// then sleeps. A thread beside which another one computes sleeps at once: where it lets that one through, it has the
-  /// processor back when the scheduler's clock ticks, after milliseconds, but at once where it is woken. False where it
-  /// does not within `limit`.
+  /// Sleeps until ready() holds, behind which somebody rings.
   template <class Ready>
-  bool wait(Ready ready, std::chrono::nanoseconds limit, int spins = usual_spins) {
-    using std::chrono::nanoseconds;
-    const auto end = std::chrono::steady_clock::now() + limit;
-    const auto rest = [&] { return end - std::chrono::steady_clock::now(); };
-    if (wait_until(ready, nanoseconds(0), spins, nanoseconds(0))) return true;
-    if (computes_beside == nullptr)
-      for (const auto asleep = rest() - usual_patience; rest() > asleep; std::this_thread::yield())
-        if (ready()) return true;
+  void sleep_until(Ready ready) {
     open();
-    const auto most = [&] {
-      return std::min(rest(), (sleepers_.load(std::memory_order_relaxed) & muted) != 0 ? moment / 40 : moment);
-    };
-    while (!sleep_unless(ready, most()))
-      if (rest() <= nanoseconds(0)) return ready();
-    return true;
+    while (!sleep_unless(ready, forever))
+      ;
   }
 
+  /// Whether nobody is woken.
+  bool is_muted() const { return (sleepers_.load(std::memory_order_relaxed) & muted) != 0; }
+
  private:
-  /// Whoever waits looks so often even where nobody rings: one who has ended cannot.
-  static constexpr std::chrono::nanoseconds moment{2'000'000};
+  static constexpr auto forever = std::chrono::nanoseconds::max();
   static constexpr std::uint32_t muted = 1U << 31;  // beside the number of sleepers
 #if defined(__linux__)
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
   void wake_all() { syscall(SYS_futex, &rings_, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
   void sleep_while(std::uint32_t rings, std::chrono::nanoseconds most) {
     const timespec rest{static_cast<time_t>(most.count() / 1'000'000'000), most.count() % 1'000'000'000};
-    syscall(SYS_futex, &rings_, FUTEX_WAIT, rings, &rest, nullptr, 0);
+    syscall(SYS_futex, &rings_, FUTEX_WAIT, rings, most == forever ? nullptr : &rest, nullptr, 0);
   }
 #else
-  void wake_all() {}
+  void wake_all() { rings_.notify_all(); }
   void sleep_while(std::uint32_t rings, std::chrono::nanoseconds most) {
+    if (most == forever) return rings_.wait(rings, std::memory_order_acquire);
     for (const auto end = std::chrono::steady_clock::now() + most;
          rings_.load(std::memory_order_acquire) == rings && std::chrono::steady_clock::now() < end;)
       std::this_thread::sleep_for(std::chrono::microseconds(50));

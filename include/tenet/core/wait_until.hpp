@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <tenet/core/doorbell.hpp>
 #include <tenet/core/wait.hpp>
 #include <thread>
 
@@ -29,6 +30,26 @@ bool wait_until(Ready ready, std::chrono::nanoseconds limit, int spins = usual_s
     if (waited() > limit) return ready();
     std::this_thread::sleep_for(std::min(moment, std::chrono::microseconds(200)));
   }
+  return true;
+}
+
+/// The same, where somebody rings behind what ready() looks at: it sleeps there. A thread beside which another one
+/// computes sleeps as soon as it has looked often enough: where it lets that one through, it has the processor back
+/// when the scheduler's clock ticks, after milliseconds, but at once where it is woken.
+template <class Ready>
+bool wait_until(Doorbell& doorbell, Ready ready, std::chrono::nanoseconds limit, int spins = usual_spins) {
+  using std::chrono::nanoseconds;
+  // Whoever waits looks so often even where nobody rings: one who has ended cannot.
+  constexpr nanoseconds moment{2'000'000};
+  const auto end = std::chrono::steady_clock::now() + limit;
+  const auto rest = [&] { return end - std::chrono::steady_clock::now(); };
+  if (wait_until(ready, nanoseconds(0), spins, nanoseconds(0))) return true;
+  if (computes_beside == nullptr)
+    for (const auto asleep = rest() - usual_patience; rest() > asleep; std::this_thread::yield())
+      if (ready()) return true;
+  doorbell.open();
+  while (!doorbell.sleep_unless(ready, std::min(rest(), doorbell.is_muted() ? moment / 40 : moment)))
+    if (rest() <= nanoseconds(0)) return ready();
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <bit>
 #include <exception>
+#include <tenet/core/doorbell.hpp>
 #include <tenet/core/function.hpp>
 #include <tenet/core/wait.hpp>
 #include <thread>
@@ -44,39 +45,45 @@ class TasksUnderWay {
     wait_until_done([=, this] { return has_run(task); });
   }
 
+  /// Before `wake`, whoever runs tasks may sleep on.
   void add(long bytes) {
     bytes_.fetch_add(bytes, std::memory_order_relaxed);
     submitted_.store(submitted() + 1, std::memory_order_release);
-    submitted_.notify_one();
   }
+  void wake() const { more_.ring(); }
   /// Whoever runs tasks waits for the next one, when it has run so many.
   void wait_for_more(unsigned run) const {
-    for (int spin = 0; spin < limits_.spins && submitted() == run; ++spin) pause();
-    submitted_.wait(run, std::memory_order_acquire);
+    wait_at(more_, [=, this] { return submitted_.load(std::memory_order_acquire) != run; });
   }
   /// The first of them has ended.
   void remove(long bytes) {
     bytes_.fetch_sub(bytes, std::memory_order_relaxed);
     done_.fetch_add(1, std::memory_order_release);
-    done_.notify_all();
+    ended_.ring();
   }
 
  private:
-  /// Waits for whoever runs tasks: in a loop for a moment, then asleep.
   template <class Ready>
   void wait_until_done(Ready ready) const {
+    if (ready()) return;
+    wake();  // it may not know of all tasks yet
+    wait_at(ended_, ready);
+  }
+  /// In a loop for a moment, then asleep.
+  template <class Ready>
+  void wait_at(Doorbell& doorbell, Ready ready) const {
     for (int spin = 0; spin < limits_.spins; ++spin) {
       if (ready()) return;
       pause();
     }
-    for (unsigned done = done_.load(std::memory_order_acquire); !ready(); done = done_.load(std::memory_order_acquire))
-      done_.wait(done, std::memory_order_acquire);
+    doorbell.sleep_until(ready);
   }
 
   QueueLimits limits_;
   alignas(64) std::atomic<unsigned> submitted_{0};
   alignas(64) std::atomic<unsigned> done_{0};
   std::atomic<long> bytes_{0};
+  mutable Doorbell more_, ended_;  // tasks
 };
 
 /// Tasks that a thread of its own runs in their order. Whoever submits one goes on at once, so that preparing the next
@@ -110,10 +117,17 @@ class QueueOf {
   void wait_for_room(long bytes = 0) const { tasks_.wait_for_room(bytes); }
   /// Adds a task; waits while the queue is full. `bytes` is what it keeps alive until it has run.
   void submit(Task task, long bytes = 0) {
+    append(std::move(task), bytes);
+    wake();
+  }
+  /// The same for who adds more at once: the queue's thread, where it sleeps, does so until `wake`, or until somebody
+  /// waits for a task.
+  void append(Task task, long bytes = 0) {
     wait_for_room(bytes);
     slot(tasks_.submitted()) = {std::move(task), bytes};
     tasks_.add(bytes);
   }
+  void wake() const { tasks_.wake(); }
 
   /// Waits until all tasks have run. Throws what the first that failed has thrown; `failed_task` says which it was.
   void synchronize() { synchronize(submitted()); }

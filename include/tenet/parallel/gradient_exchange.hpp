@@ -72,13 +72,14 @@ class GradientExchange {
           told_ = arrived_[0] = queue_.submitted();
         } else {
           if (b == results_leave || b == statistics_leave) {
-            queue_.submit([this, b] { tell(b); });
+            queue_.append([this, b] { tell(b); });
             told_ = queue_.submitted();
           }
           plan.for_each_leaving(b, [this](int bucket) {
-            queue_.submit([this, bucket, step = static_cast<int>(step_)] { reduce(bucket, step); });
+            queue_.append([this, bucket, step = static_cast<int>(step_)] { reduce(bucket, step); });
             arrived_[static_cast<std::size_t>(bucket)] = queue_.submitted();
           });
+          queue_.wake();  // once
         }
       };
       run_by_buckets<Program>(execution, plan, gradients, leave, wait);
