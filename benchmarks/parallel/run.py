@@ -137,7 +137,8 @@ def prediction() -> Part:
 
 def overlap() -> Part:
     """Two ranks whose messages take as long as over 1 Gbit/s: the communication that hides behind the backward pass, over
-    what the plan of buckets allows."""
+    what the plan of buckets allows. And ranks under mpirun: communication beside which they compute, and by how much
+    steps are longer than without."""
     delayed = build("bench_parallel_ours_overlap") / "bench_parallel_ours_overlap"
     program = build("bench_parallel_ours_mpi_overlap") / "bench_parallel_ours_mpi_overlap"
     delays: list[dict] = []
@@ -172,6 +173,11 @@ def overlap() -> Part:
                             100 * max(each[first] for each in found), {}, 85, higher_is_better=True))
             rows.append(Row(f"{label}: {what} beside which it does not, of a step", "ms",
                             1e3 * min(each[first + 1] for each in found), {}))
+        communicating, longer = (statistics.median(each[i] for each in found) for i in (4, 6))
+        rows.append(Row(f"{label}: communication that does not make a step longer", "%",
+                        100 * (1 - longer / communicating), {}, 85, higher_is_better=True))
+        rows.append(Row(f"{label}: what exchanging adds to a step", "%",
+                        statistics.median(100 * each[6] / (each[5] - each[6]) for each in found), {}))
     return rows
 
 
