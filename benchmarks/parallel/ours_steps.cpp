@@ -1,5 +1,6 @@
-// Training steps on one core, whole and in micro-batches, on two logical devices, and of half the batch on one core:
-// program NETWORK BATCH FOLDER.
+// Training steps on one core, whole and in micro-batches, on two logical devices, and of half the batch: on one core,
+// and of two trainers that have nothing in common beside each other on two, which is what these cores can do.
+// Program NETWORK BATCH FOLDER.
 #include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/micro_batches.hpp>
 
@@ -37,8 +38,28 @@ struct Steps {
   }
 };
 
-template <class Trainer>
-Case case_of(const char* name, Steps<Trainer>& steps) {
+/// The same samples for two trainers at once.
+template <class One, class Other>
+struct StepsApart {
+  Steps<One> one;
+  Steps<Other> other;
+
+  void step() {
+    const auto begin = [](auto& steps) {
+      return steps.trainer->step_async(steps.inputs.data(), steps.targets.data(), steps.batch);
+    };
+    PendingStep first = begin(one), second = begin(other);
+    first.get();
+    second.get();
+  }
+  std::vector<double> check() {
+    other.check();
+    return one.check();
+  }
+};
+
+template <class Steps>
+Case case_of(const char* name, Steps& steps) {
   return {name, [&] { return steps.check(); },
           [&](long calls) {
             auto step = [&] { steps.step(); };
@@ -60,13 +81,17 @@ template <class Net, class Input>
 int serve_steps(int batch, const std::string& folder) {
   Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, UpdateInBackward>> one{folder, batch},
       half{folder, batch / 2};
+  StepsApart<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, UpdateInBackward>,
+             Trainer<Net, CrossEntropy, PlainSgd, Input, Cpu<1, 1>, UpdateInBackward>>
+      apart{{folder, batch / 2}, {folder, batch / 2}};
   Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, DataParallel<2>>> direct{folder, batch};
   Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, DataParallel<2>, Ring>> ring{folder, batch};
   Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, DataParallel<2>, Reproducible>> reproducible{folder, batch};
   Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, MicroBatches<4>>> micro{folder, batch};
   Steps<Trainer<Net, CrossEntropy, PlainSgd, Input, Core, DataParallel<2>, SyncBatchNorm>> synchronised{folder, batch};
-  return serve({case_of("one", one), case_of("half", half), case_of("direct", direct), case_of("ring", ring),
-                case_of("reproducible", reproducible), case_of("micro", micro), case_of("synchronised", synchronised)});
+  return serve({case_of("one", one), case_of("half", half), case_of("apart", apart), case_of("direct", direct),
+                case_of("ring", ring), case_of("reproducible", reproducible), case_of("micro", micro),
+                case_of("synchronised", synchronised)});
 }
 
 int main(int argc, char** argv) {

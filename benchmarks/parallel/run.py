@@ -212,10 +212,12 @@ def text(size: int) -> str:
 
 
 def resnet18_steps() -> Part:
-    ours, ddp = yield from steps("ResNet-18", 32, turns=10)  # few steps a turn
+    ours, ddp = yield from steps("ResNet-18", 32, turns=10, cases=(*CASES, "apart"))  # few steps a turn
     name, peers = "ResNet-18 step, batch 32,", {"PyTorch DDP, 2 processes": ddp["step"] * 1e3}
     return [Row(f"{name} DataParallel<2> over one core", "times", ours["one"] / ours["direct"], {}, 1.85,
                 higher_is_better=True),
+            Row(f"{name} one core over two trainers of half of it that have nothing in common", "times",
+                ours["one"] / ours["apart"], {}, higher_is_better=True),
             Row(f"{name} DataParallel<2>", "ms", ours["direct"] * 1e3, peers, 1 / 1.7, of="ratio"),
             Row(f"{name} DataParallel<2>, Ring", "ms", ours["ring"] * 1e3, peers),
             Row(f"{name} DataParallel<2>, Reproducible over DataParallel<2>", "times",
