@@ -27,8 +27,7 @@ inline int spins_between(int threads, int processors = available_processors()) {
 /// Of a thread that works for another one, whose processor it uses: whether that one computes.
 inline constinit thread_local const std::atomic<bool>* computes_beside = nullptr;
 inline bool gives_way() { return computes_beside != nullptr && computes_beside->load(std::memory_order_relaxed); }
-/// How often such a thread looks meanwhile, in place of `spins`: for 20 us at most. Not where a link would stand idle:
-/// the thread that it lets through has the processor for milliseconds.
+/// How often such a thread looks meanwhile, in place of `spins`: for 20 us at most.
 inline int spins_beside(int spins) { return gives_way() && spins > 1000 ? 1000 : spins; }
 
 }  // namespace tenet
