@@ -97,6 +97,36 @@ TEST_CASE("a message that does not come is named, and the transport of others go
   barrier(others, {"barrier", 0, 0});
 }
 
+TEST_CASE("between machines a thread beside which another one computes sleeps between two looks", "[mpi]") {
+  const int rank = environment->rank(), n = environment->size();
+  if (n == 1) return;
+  for (const bool is_within : {true, false})
+    for (const bool is_computing : {true, false}) {
+      CAPTURE(is_within, is_computing);
+      MpiTransport transport({}, 20s, is_within);
+      const MessageLabel label{"late", 0, 1};
+      barrier(transport, {"barrier", 0, 0});
+      if (rank == 0) {
+        std::this_thread::sleep_for(40ms);
+        for (int to = 1; to < n; ++to) transport.send(to, nullptr, 0, label);
+        transport.finish();
+        continue;
+      }
+      long looks = 0;
+      transport.call_while_waiting([&] { ++looks; });
+      const std::atomic<bool> computes{is_computing};
+      computes_beside = &computes;
+      const auto begin = std::chrono::steady_clock::now();
+      transport.receive(0, 0, label, [](const float*, long, long) {});
+      const auto most_sleeps = (std::chrono::steady_clock::now() - begin) / 100us;
+      computes_beside = nullptr;
+      if (is_computing && !is_within)
+        CHECK(looks <= 10 + most_sleeps);
+      else
+        CHECK(looks >= 400);
+    }
+}
+
 TEST_CASE("a message about something else than what is expected is told from it", "[mpi]") {
   const int rank = environment->rank(), n = environment->size();
   if (n == 1) return;
