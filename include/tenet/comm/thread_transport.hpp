@@ -270,8 +270,9 @@ class ThreadTransport {
     if (ready()) return;
     std::atomic<int>& waits_for = network_->waits_for_[static_cast<std::size_t>(rank_)];
     waits_for.store(peer, std::memory_order_relaxed);
-    wait_until(bell, [&] { return ready() || network_->abandoned_.load(std::memory_order_relaxed); }, network_->limit_,
-              spins_beside(network_->spins_));
+    wait_until(
+        bell, [&] { return ready() || network_->abandoned_.load(std::memory_order_relaxed); }, network_->limit_,
+        spins_beside(network_->spins_));
     if (!ready()) {
       const int last = network_->last_waited_for(peer);
       if (abandon()) detail::fail_abandoned(rank_, label);
