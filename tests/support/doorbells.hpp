@@ -6,6 +6,7 @@
 #include <iterator>
 #include <tenet/comm/transport.hpp>
 #include <tenet/core/doorbell.hpp>
+#include <tenet/core/wait.hpp>
 #include <thread>
 #include <vector>
 
