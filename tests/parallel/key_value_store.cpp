@@ -236,14 +236,17 @@ TEST_CASE("whoever waits serves meanwhile, and else the store's thread does", "[
     float value = 0;
     if (store.rank() == 0) {
       store.assign(0, {&value, 1}).wait();
-      // Until each of the other's pushes has been met: rank 0 waits for a value that comes behind them.
-      store.pull(1, {&value, 1}).wait();
+      // Rank 0 waits for a value that comes behind each of the other's pushes. Who has waited in vain for a while
+      // leaves the rest to the thread, and the other rank may be late: not each time, that is.
+      for (int push = 1; push <= 100; ++push) store.pull(push, {&value, 1}).wait();
       wait_until([&] { return have_all.load(); }, 30s);
       return;
     }
     store.pull(0, {&value, 1}).wait();
-    for (int push = 0; push < 100; ++push) store.push(0, {&value, 1}).wait();
-    store.assign(1, {&value, 1}).wait();
+    for (int push = 1; push <= 100; ++push) {
+      store.push(0, {&value, 1}).wait();
+      store.assign(push, {&value, 1}).wait();
+    }
     const int before = by_thread;
     for (int push = 0; push < 100; ++push) store.push(0, {&value, 1}).wait();
     expect(by_thread >= before + 90, "the thread serves while its rank does something else");

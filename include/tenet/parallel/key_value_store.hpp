@@ -1,10 +1,9 @@
 #pragma once
 
 #include <chrono>
-#include <cstring>
 #include <mutex>
 #include <tenet/core/timeline.hpp>
-#include <tenet/parallel/key_value_shards.hpp>
+#include <tenet/parallel/key_value_server.hpp>
 #include <thread>
 #include <utility>
 
@@ -30,15 +29,15 @@ template <Transport T>
 class KeyValueStore {
  public:
   explicit KeyValueStore(T transport, KeyValueOptions options = {})
-      : transport_(std::move(transport)),
-        options_(with_defaults(std::move(options), transport_)),
-        shards_(transport_.size(), options_.reduction, options_.updater),
-        peers_(static_cast<std::size_t>(transport_.size())) {
+      : messages_(std::move(transport)),
+        options_(with_defaults(std::move(options), messages_.transport())),
+        server_(messages_, options_.reduction, options_.updater, options_.limit),
+        asked_(static_cast<std::size_t>(size())) {
     for (const int server : options_.servers)
-      if (server < 0 || server >= transport_.size())
-        fail("KeyValueStore", "no such server", "a rank from 0 to " + std::to_string(transport_.size() - 1),
+      if (server < 0 || server >= size())
+        fail("KeyValueStore", "no such server", "a rank from 0 to " + std::to_string(size() - 1),
              std::to_string(server));
-    state_->rank = transport_.rank();
+    state_->rank = messages_.rank();
     state_->limit = options_.limit;
     doorbell_.open();
     state_->doorbell = &doorbell_;
@@ -58,7 +57,7 @@ class KeyValueStore {
   }
 
   int rank() const { return state_->rank; }
-  int size() const { return static_cast<int>(peers_.size()); }
+  int size() const { return messages_.size(); }
 
   /// Gives a key a value: its first one, or another in place of what it has. One of the ranks does.
   PendingRequest assign(int key, std::span<const float> value) {
@@ -86,7 +85,7 @@ class KeyValueStore {
   }
 
   /// The most pushes by which a rank that pulled from this server was ahead of the slowest one when it was answered.
-  long largest_lead() const { return shards_.largest_lead.load(std::memory_order_relaxed); }
+  long largest_lead() const { return server_.largest_lead(); }
 
  private:
   using Request = detail::Request;
@@ -103,13 +102,6 @@ class KeyValueStore {
     std::size_t number = 0;
     FloatRange part{};
   };
-  struct Peer {
-    std::array<Slot, slots> asked;                           // of that server
-    std::array<std::vector<float>, pulls_at_a_time> answer;  // to that rank, until it asks again
-    std::array<std::array<float, Header::floats_of>, 32> headers;
-    long sent = 0, received = 0;
-  };
-
   static KeyValueOptions with_defaults(KeyValueOptions options, const T& transport) {
     if (options.limit.count() == 0) options.limit = transport.limit();
     if (options.servers.empty())
@@ -127,6 +119,9 @@ class KeyValueStore {
   static Doorbell* doorbell_of(T& transport) {
     if constexpr (HasDoorbell<T>) return transport.doorbell();
     return nullptr;
+  }
+  Slot& slot_of(int server, int slot) {
+    return asked_[static_cast<std::size_t>(server)][static_cast<std::size_t>(slot)];
   }
   static int user_key(int key) {
     if (key < 0) fail("KeyValueStore", "key", "not negative", long{key});
@@ -180,7 +175,7 @@ class KeyValueStore {
     try {
       if (state_->give_up) {
         // Somebody has waited too long: what was given to this store is nobody's business any longer.
-        if constexpr (requires { transport_.abandon(); }) transport_.abandon();
+        if constexpr (requires(T transport) { transport.abandon(); }) messages_.transport().abandon();
         end_with(nullptr);
         return false;
       }
@@ -188,14 +183,14 @@ class KeyValueStore {
       if (leaves && leaving_since_ == std::chrono::steady_clock::time_point{})
         leaving_since_ = std::chrono::steady_clock::now();
       if (leaves && !has_said_so_ && waiting_.empty() && all_answered()) {
-        for (int peer = 0; peer < size(); ++peer) send(peer, {.kind = HeaderKind::leave});
+        for (int peer = 0; peer < size(); ++peer) messages_.send(peer, {.kind = HeaderKind::leave});
         has_said_so_ = true;
       }
       if (sent || served) return true;
-      tell_who_is_missed();
+      server_.tell_who_is_missed();
       const auto is_patient = [&] { return std::chrono::steady_clock::now() - leaving_since_ < options_.limit; };
       if ((has_said_so_ && left_ == size()) || (leaves && !is_patient())) {
-        transport_.finish();
+        messages_.transport().finish();
         has_ended_ = true;
       }
       return false;
@@ -215,8 +210,8 @@ class KeyValueStore {
     return leaving_ && submitted_.empty();
   }
   bool all_answered() const {
-    for (const Peer& peer : peers_)
-      for (const Slot& slot : peer.asked)
+    for (const auto& slots_of_server : asked_)
+      for (const Slot& slot : slots_of_server)
         if (slot.request != nullptr) return false;
     return true;
   }
@@ -231,8 +226,8 @@ class KeyValueStore {
       }
       if (has_submitted_.load(std::memory_order_acquire)) return true;
       for (int peer = 0; peer < size(); ++peer)
-        if (transport_.arrived(peer)) return true;
-      is_rung = doorbell_of(transport_) != nullptr;
+        if (messages_.arrived(peer)) return true;
+      is_rung = doorbell_of(messages_.transport()) != nullptr;
       return false;
     };
     using std::chrono::nanoseconds;
@@ -272,13 +267,12 @@ class KeyValueStore {
   }
 
   bool send_part(const std::shared_ptr<Request>& request, const detail::ServerPart& part) {
-    Peer& peer = peers_[static_cast<std::size_t>(part.server)];
     const bool pulls = request->kind == detail::RequestKind::pull;
     int slot = pulls ? pushes_at_a_time : 0;
     const int last = pulls ? slots : pushes_at_a_time;
-    while (slot < last && peer.asked[static_cast<std::size_t>(slot)].request != nullptr) ++slot;
+    while (slot < last && slot_of(part.server, slot).request != nullptr) ++slot;
     if (slot == last) return false;
-    peer.asked[static_cast<std::size_t>(slot)] = {request, part.number, part.range};
+    slot_of(part.server, slot) = {request, part.number, part.range};
     Header header{.kind = request->kind == detail::RequestKind::push   ? HeaderKind::push
                           : request->kind == detail::RequestKind::pull ? HeaderKind::pull
                                                                        : HeaderKind::assign};
@@ -293,24 +287,16 @@ class KeyValueStore {
     header.weight = request->weight;
     header.setting_count = request->setting_count;
     header.settings = request->settings;
-    send(part.server, header);
-    if (!pulls) transport_.send(part.server, request->data + part.range.first, part.range.count, next_sent(peer));
+    messages_.send(part.server, header);
+    if (!pulls)
+      messages_.send(part.server, {request->data + part.range.first, static_cast<std::size_t>(part.range.count)});
     return true;
   }
-
-  void send(int to, const Header& header) {
-    Peer& peer = peers_[static_cast<std::size_t>(to)];
-    float* const memory = peer.headers[static_cast<std::size_t>(peer.sent) % peer.headers.size()].data();
-    std::memcpy(memory, &header, sizeof header);
-    transport_.send(to, memory, Header::floats_of, next_sent(peer));
-  }
-  static MessageLabel next_sent(Peer& peer) { return {"message of a key-value store", peer.sent++, 0}; }
-  static MessageLabel next_received(Peer& peer) { return {"message of a key-value store", peer.received++, 0}; }
 
   bool serve() {
     bool any = false;
     for (int from = 0; from < size(); ++from)
-      for (int count = 0; count < 4 && transport_.arrived(from); ++count) {
+      for (int count = 0; count < 4 && messages_.arrived(from); ++count) {
         take_message(from);
         any = true;
       }
@@ -318,81 +304,41 @@ class KeyValueStore {
   }
 
   void take_message(int from) {
-    Peer& peer = peers_[static_cast<std::size_t>(from)];
-    float memory[Header::floats_of];
-    transport_.receive_into(from, memory, Header::floats_of, next_received(peer));
-    Header header;
-    std::memcpy(&header, memory, sizeof header);
+    const Header header = messages_.receive(from);
     switch (header.kind) {
       case HeaderKind::assign:
-      case HeaderKind::push: {
-        std::vector<float> values = shards_.room(header.floats);
-        transport_.receive_into(from, values.data(), header.floats, next_received(peer));
-        const long known = header.kind == HeaderKind::push ? shards_.push(from, header, std::move(values))
-                                                           : shards_.assign(from, header, std::move(values));
-        answer(from, header, known);
-        answer_pulls();
+      case HeaderKind::push:
+        server_.take_values(from, header);
         break;
-      }
       case HeaderKind::pull:
-        pulls_.push_back({from, header, std::chrono::steady_clock::now(), false});
-        answer_pulls();
+        server_.take_pull(from, header);
         break;
       case HeaderKind::acknowledged:
-        done(peer, header);
+        done(slot_of(from, header.slot));
         break;
       case HeaderKind::pulled: {
-        const Slot& slot = peer.asked[static_cast<std::size_t>(header.slot)];
-        transport_.receive_into(from, slot.request->to + slot.part.first, slot.part.count, next_received(peer));
-        done(peer, header);
+        Slot& slot = slot_of(from, header.slot);
+        messages_.receive_into(from, {slot.request->to + slot.part.first, static_cast<std::size_t>(slot.part.count)});
+        done(slot);
         break;
       }
       case HeaderKind::refused: {
-        const Request& request = *peer.asked[static_cast<std::size_t>(header.slot)].request;
-        const long found = peer.asked[static_cast<std::size_t>(header.slot)].part.count;
-        peer.asked[static_cast<std::size_t>(header.slot)].request->refusal =
-            request.name() + ": another length than the key's on rank " + std::to_string(from) + "; expected " +
-            std::to_string(header.floats) + ", found " + std::to_string(found);
-        done(peer, header);
+        Slot& slot = slot_of(from, header.slot);
+        slot.request->refusal = slot.request->name() + ": another length than the key's on rank " +
+                                std::to_string(from) + "; expected " + std::to_string(header.floats) + ", found " +
+                                std::to_string(slot.part.count);
+        done(slot);
         break;
       }
       case HeaderKind::waits:
-        if (const auto& request = peer.asked[static_cast<std::size_t>(header.slot)].request; request != nullptr)
-          request->missing = header.key;
+        if (const auto& request = slot_of(from, header.slot).request; request != nullptr) request->missing = header.key;
         break;
       case HeaderKind::leave:
         ++left_;
         break;
     }
   }
-  /// `known` is the length of the key's value where it is another one, else 0.
-  void answer(int to, const Header& request, long known) {
-    send(to,
-         {.kind = known != 0 ? HeaderKind::refused : HeaderKind::acknowledged, .slot = request.slot, .floats = known});
-  }
-  void answer_pulls() {
-    std::erase_if(pulls_, [&](const Pull& pull) {
-      const std::span<const float> value = shards_.pull(pull.from, pull.header);
-      if (value.data() == nullptr) return false;
-      Peer& peer = peers_[static_cast<std::size_t>(pull.from)];
-      if (length(value) != pull.header.floats) return answer(pull.from, pull.header, length(value)), true;
-      auto& copy = peer.answer[static_cast<std::size_t>(pull.header.slot - pushes_at_a_time)];
-      copy.assign(value.begin(), value.end());
-      send(pull.from, {.kind = HeaderKind::pulled, .slot = pull.header.slot});
-      transport_.send(pull.from, copy.data(), length(copy), next_sent(peer));
-      return true;
-    });
-  }
-  /// Whoever has waited for half of the limit is told for whom, to say so if nothing comes.
-  void tell_who_is_missed() {
-    for (Pull& pull : pulls_) {
-      if (pull.is_told || std::chrono::steady_clock::now() - pull.since < options_.limit / 2) continue;
-      pull.is_told = true;
-      send(pull.from, {.kind = HeaderKind::waits, .slot = pull.header.slot, .key = shards_.keeps_waiting(pull.header)});
-    }
-  }
-  void done(Peer& peer, const Header& header) {
-    Slot& slot = peer.asked[static_cast<std::size_t>(header.slot)];
+  void done(Slot& slot) {
     const std::shared_ptr<Request> request = std::move(slot.request);
     request->answered[slot.number] = true;
     slot.request = nullptr;
@@ -407,25 +353,20 @@ class KeyValueStore {
   /// A request that is done, in the transport's row if it has one.
   void record([[maybe_unused]] const Request& request) {
     if constexpr (HasTimelineRow<T>)
-      transport_.timeline_row->add({.begin = request.begin,
-                                    .end = timeline_now(),
-                                    .name = detail::name_of(request.kind),
-                                    .number = request.key,
-                                    .bytes = 4 * request.floats,
-                                    .kind = SpanKind::request});
+      messages_.transport().timeline_row->add({.begin = request.begin,
+                                               .end = timeline_now(),
+                                               .name = detail::name_of(request.kind),
+                                               .number = request.key,
+                                               .bytes = 4 * request.floats,
+                                               .kind = SpanKind::request});
   }
 
-  struct Pull {
-    int from;
-    Header header;
-    std::chrono::steady_clock::time_point since;
-    bool is_told;
-  };
   static constexpr int most_spins = 400;  // it may have nothing to do for long
 
-  T transport_;
+  detail::StoreMessages<T> messages_;
   Doorbell own_doorbell_;
-  Doorbell& doorbell_ = doorbell_of(transport_) != nullptr ? *doorbell_of(transport_) : own_doorbell_;
+  Doorbell& doorbell_ =
+      doorbell_of(messages_.transport()) != nullptr ? *doorbell_of(messages_.transport()) : own_doorbell_;
   KeyValueOptions options_;
   std::shared_ptr<detail::StoreState> state_ = std::make_shared<detail::StoreState>();
   std::mutex mutex_;  // of the next four
@@ -433,10 +374,9 @@ class KeyValueStore {
   std::map<int, long> pushes_of_;
   bool leaving_ = false;
   std::atomic<bool> has_submitted_{false};
-  detail::KeyValueShards shards_;
-  std::vector<Peer> peers_;
+  detail::StoreServer<T> server_;
+  std::vector<std::array<Slot, slots>> asked_;  // of each server
   std::vector<std::shared_ptr<Request>> waiting_;
-  std::vector<Pull> pulls_;  // that cannot be answered yet
   int left_ = 0;
   std::chrono::steady_clock::time_point leaving_since_{};
   bool has_said_so_ = false, has_ended_ = false;
