@@ -8,18 +8,14 @@
 #include <thread>
 #include <utility>
 
+#include "../support/seconds_of.hpp"
+
 using namespace tenet;
 using namespace std::chrono_literals;
 
 namespace {
 
 constexpr auto long_time = 20s;  // which nobody sleeps who is woken
-
-std::chrono::nanoseconds seconds_of(auto call) {
-  const auto begin = std::chrono::steady_clock::now();
-  call();
-  return std::chrono::steady_clock::now() - begin;
-}
 
 }  // namespace
 
