@@ -189,7 +189,7 @@ TEST_CASE("MPI is asked to let several threads communicate, and what it gives is
         "MpiEnvironment: MPI does not let several threads communicate at once; expected MPI_THREAD_MULTIPLE, found 2");
 }
 
-TEST_CASE("what a message costs follows from where the ranks run", "[mpi]") {
+TEST_CASE("what a message costs follows from where the ranks run", "[mpi][one_machine]") {
   const LinkCost here = MpiTransport({}, 20s, true).link(), there = MpiTransport({}, 20s, false).link();
   CHECK(MpiTransport({}, 20s).link().seconds == here.seconds);  // mpirun has started them on this machine
   CHECK(there.seconds > here.seconds);
@@ -207,7 +207,7 @@ TEST_CASE("ranks that tools/mpirun.sh starts keep to processors of their own, wh
     CHECK(ranks * own.count() <= all.count());
 }
 
-TEST_CASE("ranks of one machine share its memory", "[mpi]") {
+TEST_CASE("ranks of one machine share its memory", "[mpi][one_machine]") {
   Mpi::Transport transport = Mpi::connect();
   const int n = transport.size();
   CHECK(transport.rank() == environment->rank());

@@ -4,6 +4,7 @@
 #include <tenet/comm/mpi.hpp>
 
 #include "../support/message.hpp"
+#include "../support/variable.hpp"
 
 // A part of the program of comm/mpi.cpp, which mpirun runs.
 
@@ -54,16 +55,15 @@ TEST_CASE("MPI's errors say what they are about", "[mpi_meeting]") {
 
 TEST_CASE("tags reach at least as far as MPI promises", "[mpi_meeting]") { CHECK(detail::most_mpi_tag() >= 32767); }
 
-TEST_CASE("all processes of a machine have the same number for it", "[mpi_meeting]") {
+TEST_CASE("all processes of a machine have the same number for it", "[mpi_meeting][one_machine]") {
   std::uint64_t least = 0, own = detail::number_of_machine();
   MPI_Allreduce(&own, &least, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
   CHECK(least == own);
-  setenv("TENET_MACHINE", "another", 1);
-  const std::uint64_t another = detail::number_of_machine();
-  setenv("TENET_MACHINE", "one more", 1);
-  CHECK(detail::number_of_machine() != another);
-  CHECK(another != own);
-  setenv("TENET_MACHINE", "", 1);
-  CHECK(detail::number_of_machine() == own);
-  unsetenv("TENET_MACHINE");
+  const auto number_of = [](const char* said) {
+    const Variable machine("TENET_MACHINE", said);
+    return detail::number_of_machine();
+  };
+  CHECK(number_of("one more") != number_of("another"));
+  CHECK(number_of("another") != own);
+  CHECK(number_of("") == own);
 }
