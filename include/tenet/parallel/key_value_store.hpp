@@ -232,7 +232,7 @@ class KeyValueStore {
     };
     using std::chrono::nanoseconds;
     if (wait_until(is_there, nanoseconds(0), std::min(state_->spins, most_spins), nanoseconds(0))) return;
-    doorbell_.sleep_unless(is_there, std::chrono::microseconds(is_rung ? 2000 : 60));
+    doorbell_.sleep_unless(is_there, std::chrono::microseconds(is_rung ? 2000 : 400));
   }
 
   /// Sends requests as far as the servers take them, those of higher priority first.
