@@ -8,7 +8,6 @@
 // Rank 0 prints {"network, samples": {"messages": [share hidden, seconds a step that are not, share hidden of moving,
 // seconds a step that are not, seconds a step in which gradients move or are waited for, seconds of a step, by how many
 // it is longer than without exchanging], "shared": the same}, …}.
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <tenet/comm/mpi.hpp>
@@ -18,16 +17,11 @@
 
 #include "../../examples/models/lenet.hpp"
 #include "../../examples/models/resnet18.hpp"
+#include "median.hpp"
 
 using namespace tenet;
 
 namespace {
-
-double median(std::vector<double> numbers) {
-  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
-  std::nth_element(numbers.begin(), middle, numbers.end());
-  return *middle;
-}
 
 /// Turns of `steps` steps each with exchanging and without.
 template <class World, class Net, class... Policies>

@@ -25,6 +25,7 @@
 
 #include "../../examples/models/lenet.hpp"
 #include "../../examples/models/resnet18.hpp"
+#include "median.hpp"
 
 using namespace tenet;
 using Clock = std::chrono::steady_clock;
@@ -34,13 +35,6 @@ namespace {
 constexpr SimulatedLink slow_link{.latency = 5e-5, .bytes_per_second = 1.25e8};
 /// What ranks choose their messages by: that link, and sums of what another core has written.
 constexpr LinkCost slow_cost{slow_link.latency, sizeof(float) / slow_link.bytes_per_second, 4e-10};
-
-template <class Number>
-Number median(std::vector<Number> numbers) {
-  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
-  std::nth_element(numbers.begin(), middle, numbers.end());
-  return *middle;
-}
 
 /// Sleeps like a message's. A timer of the kernel needs not be 50 us late, as is usual.
 void sleep_until(Clock::time_point moment) {

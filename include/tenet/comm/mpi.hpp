@@ -307,12 +307,13 @@ class MpiTransport {
     // Without a pause between two looks, unlike others: MPI's takes as long, and a message would come later by it.
     for (int look = size_ == 1 ? 0 : sleeps() ? 10 : 400; look > 0; --look)
       if (has_come()) return true;
-    for (const auto end = std::chrono::steady_clock::now() + limit_; sleeps();) {
+    const auto end = std::chrono::steady_clock::now() + limit_;
+    const auto rest = [=] { return end - std::chrono::steady_clock::now(); };
+    while (sleeps() && rest() > Limit(0)) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
       if (has_come()) return true;
-      if (std::chrono::steady_clock::now() > end) return false;
     }
-    return wait_until(has_come, limit_, 0);
+    return wait_until(has_come, rest(), 0);
   }
 
   boost::mpi::communicator communicator_;

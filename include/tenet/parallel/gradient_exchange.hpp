@@ -79,7 +79,7 @@ class GradientExchange {
             queue_.append([this, bucket, step = static_cast<int>(step_)] { reduce(bucket, step); });
             arrived_[static_cast<std::size_t>(bucket)] = queue_.submitted();
           });
-          queue_.wake();  // once
+          queue_.wake();  // once for all of it: see Doorbell::ring
         }
       };
       run_by_buckets<Program>(execution, plan, gradients, leave, wait);

@@ -102,6 +102,7 @@ class KeyValueStore {
     std::size_t number = 0;
     FloatRange part{};
   };
+
   static KeyValueOptions with_defaults(KeyValueOptions options, const T& transport) {
     if (options.limit.count() == 0) options.limit = transport.limit();
     if (options.servers.empty())
@@ -215,7 +216,9 @@ class KeyValueStore {
         if (slot.request != nullptr) return false;
     return true;
   }
-  /// At most for moments: then it looks whether the store is to end, and where nobody rings for messages, for those.
+  /// At most for moments: then it looks whether the store is to end, and where nobody rings for messages, for those. A
+  /// look takes 20 us of the processor where its rank may compute: every 60 us, bulk-synchronous steps of LeNet
+  /// took 1.3 to 1.4 times as long.
   void wait_for_work() {
     bool is_rung = true;
     const auto is_there = [&] {
