@@ -37,6 +37,20 @@ TEST_CASE("messages arrive in order, more of them than may be under way", "[thre
   });
 }
 
+TEST_CASE("an empty message takes its turn, and has no memory", "[thread_transport]") {
+  ranks::run_well(2, [](ThreadTransport& transport) {
+    const int other = 1 - transport.rank();
+    const float sent = 7;
+    float received = 0;
+    transport.send(other, nullptr, 0, {"nothing", 0, 1});
+    transport.send(other, &sent, 1, {"number", 1, 1});
+    transport.receive_into(other, nullptr, 0, {"nothing", 0, 1});
+    transport.receive_into(other, &received, 1, {"number", 1, 1});
+    transport.finish();
+    if (received != sent) fail("receive", "a wrong number", "7", std::to_string(received));
+  });
+}
+
 TEST_CASE("after finish what was sent may be changed", "[thread_transport]") {
   std::atomic<int> wrong{0};
   ranks::run_well(2, [&](ThreadTransport& transport) {

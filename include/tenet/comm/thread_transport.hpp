@@ -152,7 +152,7 @@ class ThreadTransport {
 
   void receive_into(int from, float* to, long floats, MessageLabel label) {
     receive(from, floats, label, [to](const float* part, long first, long count) {
-      std::memcpy(to + first, part, sizeof(float) * static_cast<std::size_t>(count));
+      if (count > 0) std::memcpy(to + first, part, sizeof(float) * static_cast<std::size_t>(count));
     });
   }
 
