@@ -77,8 +77,9 @@ int main(int argc, char** argv) {
   train<Distributed<Mpi>, Hierarchical<AllReduce, Ring>>(results, given, "Hierarchical<AllReduce, Ring>");
   // Each rank has two devices, which share its parameters.
   train<Distributed<Mpi, DataParallel<2>>>(results, given, "Distributed<Mpi, DataParallel<2>>");
-  // Four steps alone, then the mean of the parameters.
+  // Four steps alone, then the mean of the parameters: ranks, or machines whose ranks add up gradients in each step.
   train<Distributed<Mpi>, LocalSgd<4>>(results, given, "LocalSgd<4>");
+  train<Distributed<Mpi>, Hierarchical<AllReduce, LocalSgd<4>>>(results, given, "Hierarchical<AllReduce, LocalSgd<4>>");
   // Parameters on servers, a part on each rank; nobody waits for anybody.
   train<Distributed<Mpi>, ParameterServer<Sharded, Asynchronous>>(results, given,
                                                                   "ParameterServer<Sharded, Asynchronous>");

@@ -176,6 +176,9 @@ TEST_CASE("ranks that do not wait for each other train, and have the same when t
   check_progress<Distributed<MpiMessages>, ParameterServer<Sharded, Asynchronous>, BucketBytes<4096>>(0.4f);
   check_progress<Distributed<Mpi>, ParameterServer<Sharded, BoundedStaleness<2>>, BucketBytes<4096>>(0.4f);
   check_progress<Distributed<Mpi>, LocalSgd<5>>(0.4f);  // 303 steps: what comes behind the last mean is not lost
+  const SaidMachine said(Rank().number / 2);
+  check_progress<Distributed<Mpi>, Hierarchical<AllReduce, LocalSgd<5>>, BucketBytes<4096>>(0.4f);
+  check_progress<Distributed<MpiMessages, DataParallel<2>>, Hierarchical<Ring, LocalSgd<5>>>(0.4f);
 }
 TEST_CASE("ranks that share the parameters train", "[mpi_training][one_machine]") {
   check_progress<Distributed<Mpi>, Hogwild<4>>(0.4f);

@@ -113,10 +113,10 @@ void check_owners(int devices, long floats) {
     std::vector<float> numbers(static_cast<std::size_t>(floats));
     for (long i = 0; i < floats; ++i) numbers[static_cast<std::size_t>(i)] = static_cast<float>(i);
     communicator.weigh(static_cast<float>(transport.rank() + 1));
-    communicator.template reduce_to_owners<Place>(executor, numbers.data(), floats, {"sum", 0, -1});
+    communicator.reduce_to_owners(executor, numbers.data(), floats, {"sum", 0, -1}, Place());
     communicator.await(executor);
     std::vector<float> both = numbers;
-    communicator.template gather_from_owners<Place>(executor, numbers.data(), floats, {"parts", 1, -1});
+    communicator.gather_from_owners(executor, numbers.data(), floats, {"parts", 1, -1}, Place());
     communicator.await(executor);
     both.insert(both.end(), numbers.begin(), numbers.end());
     return both;

@@ -77,6 +77,8 @@ static_assert(is_modelled<Modelled<Distributed<World>, ParameterServer<Sharded, 
 static_assert(is_modelled<Modelled<Distributed<World>, Hogwild<8>>>);
 static_assert(is_modelled<Modelled<Distributed<World>, Hierarchical<AllReduce, Ring>>>);
 static_assert(Modelled<Distributed<World>, Hierarchical<AllReduce, Ring>>::formula() == nullptr);
+static_assert(is_modelled<Modelled<Distributed<World>, Hierarchical<Ring, LocalSgd<4>>>>);
+static_assert(Modelled<Distributed<World>, Hierarchical<Ring, LocalSgd<4>>>::formula() == nullptr);
 
 static_assert(!Modelled<Distributed<World>, WithServers>::knows_traffic);
 static_assert(Far<Distributed<World>, ParameterServer<OnCpu>>::serves_other_memory);

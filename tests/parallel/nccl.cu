@@ -4,11 +4,13 @@
 #include <tenet/parallel/micro_batches.hpp>
 #include <vector>
 
+#include "../support/machines.hpp"
 #include "../support/same_training.hpp"
 #include "../support/thread_world.hpp"
 #include "tenet/comm/thread_transport.hpp"
 #include "tenet/cuda.hpp"
 #include "tenet/device/cuda_on_host.hpp"
+#include "tenet/parallel/hierarchical.hpp"
 #include "tenet/parallel/local_sgd.hpp"
 #include "tenet/parallel/nccl.hpp"
 #include "tenet/parallel/parameter_server.hpp"
@@ -91,12 +93,26 @@ TEST_CASE("a rank's gradients go to servers from a memory that is closed to the 
 TEST_CASE("a GPU that is the only rank, and meets nobody, trains by itself", "[cuda][nccl]") {
   if (gpu::device_count() > 0)
     run_as_rank(check_same<TrainerBy<Reference, Single>, TrainerBy<Cuda<0>, Distributed<ThreadWorld>, LocalSgd<2>>>);
+  if (gpu::device_count() > 0)
+    run_as_rank(check_same<TrainerBy<Reference, Single>,
+                           TrainerBy<Cuda<0>, Distributed<ThreadWorld>, Hierarchical<AllReduce, LocalSgd<2>>>>);
 }
 
 namespace {
 
+/// GPUs of two machines, in turns.
+struct OnTwo : ranks::OnMachines {
+  explicit OnTwo(const ThreadTransport& own)
+      : OnMachines(own, [&] {
+          std::vector<int> machine_of_rank;
+          for (int rank = 0; rank < own.size(); ++rank) machine_of_rank.push_back(rank % 2);
+          return machine_of_rank;
+        }()) {}
+};
+
 /// What work(stream, communicator, numbers there) leaves of each GPU's numbers.
-template <class Numbers, class Work>
+template <class Transport = ThreadTransport, class Communicator = DeviceCommunicator<gpu::Stream, Transport>,
+          class Numbers, class Work>
 std::vector<std::vector<float>> numbers_after(const Numbers& numbers_of, const Work& work) {
   const int count = gpu::device_count();
   ThreadNetwork network(std::max(count, 1));
@@ -105,8 +121,8 @@ std::vector<std::vector<float>> numbers_after(const Numbers& numbers_of, const W
   for (int r = 0; r < count; ++r)
     threads.emplace_back([&, r] {
       gpu::Stream stream(r);
-      ThreadTransport transport(network, r);
-      DeviceCommunicator<gpu::Stream, ThreadTransport> communicator(stream, transport);
+      Transport transport(ThreadTransport(network, r));
+      Communicator communicator(stream, transport);
       std::vector<float> numbers = numbers_of(r);
       const auto floats = static_cast<long>(numbers.size());
       DeviceBuffer<gpu::Stream> there;
@@ -141,8 +157,8 @@ void check_owners(long floats) {
         return numbers;
       },
       [](gpu::Stream& stream, auto& communicator, float* numbers, long count) {
-        communicator.template reduce_to_owners<Place>(stream, numbers, count, {"numbers", 0, -1});
-        communicator.template gather_from_owners<Place>(stream, numbers, count, {"numbers", 1, -1});
+        communicator.reduce_to_owners(stream, numbers, count, {"numbers", 0, -1}, Place());
+        communicator.gather_from_owners(stream, numbers, count, {"numbers", 1, -1}, Place());
       });
   long differing = 0;
   for (const std::vector<float>& numbers : found)
@@ -175,6 +191,19 @@ TEST_CASE("GPUs add up their numbers by a ring, where these are not so many for 
                       [](gpu::Stream& stream, auto& communicator, float* numbers, long count) {
                         communicator.template add_up_weighted<Ring>(stream, numbers, count, {"numbers", 0, -1});
                       });
+    for (const std::vector<float>& numbers : found)
+      CHECK(numbers == std::vector<float>(static_cast<std::size_t>(floats), 3 * half_weights()));
+  }
+}
+
+TEST_CASE("GPUs of two machines add up parts of their numbers on each, then between them", "[cuda][nccl]") {
+  for (const long floats : {1L, 1001L}) {
+    const auto found = numbers_after<OnTwo, DeviceLevels<gpu::Stream, OnTwo>>(
+        [&](int) { return std::vector<float>(static_cast<std::size_t>(floats), 3.0f); },
+        [](gpu::Stream& stream, auto& communicator, float* numbers, long count) {
+          communicator.template add_up_weighted<Hierarchical<AllReduce, Ring>>(stream, numbers, count,
+                                                                               {"numbers", 0, -1});
+        });
     for (const std::vector<float>& numbers : found)
       CHECK(numbers == std::vector<float>(static_cast<std::size_t>(floats), 3 * half_weights()));
   }

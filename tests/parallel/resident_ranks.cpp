@@ -1,7 +1,9 @@
 #include "tenet/parallel/resident_ranks.hpp"
 
 #include "../support/far_device.hpp"
+#include "../support/machines.hpp"
 #include "../support/training_ranks.hpp"
+#include "tenet/parallel/hierarchical.hpp"
 #include "tenet/parallel/local_sgd.hpp"
 #include "tenet/parallel/parameter_server.hpp"
 #include "tenet/parallel/resident_replicas.hpp"
@@ -17,14 +19,19 @@ namespace {
 struct Net : Sequential<Conv2d<1, 4, 3>, BatchNorm2d<4>, ReLU, Dropout<25>, Flatten, Linear<16, 3>> {};
 using Learner = Trainer<Net, CrossEntropy, Sgd, Image<1, 4, 4>>;
 
+using Machines = Distributed<ranks::MachineWorld<2>>;
+/// Ranks with so many devices each.
+template <int devices>
+using RanksOf = Distributed<ThreadWorld, std::conditional_t<devices == 1, Single, DataParallel<devices>>>;
+
 /// Losses, parameters and statistics of a rank after some steps; in each the ranks have `parts` of the samples.
-template <class Device, class Inside, class... Policies>
+template <class Device, class Strategy, class... Policies>
 std::vector<std::vector<float>> numbers_of(const std::vector<int>& parts) {
   int all = 0;
   for (const int part : parts) all += part;
   const network::Samples<Learner> samples(all);
   return ranks::Threads::collect(static_cast<int>(parts.size()), [&](int rank) {
-    Trainer<Net, CrossEntropy, Sgd, Image<1, 4, 4>, Device, Distributed<ThreadWorld, Inside>, Policies...> trainer{
+    Trainer<Net, CrossEntropy, Sgd, Image<1, 4, 4>, Device, Strategy, Policies...> trainer{
         {.learning_rate = 0.05f, .momentum = 0.9f}, static_cast<std::uint64_t>(rank) + 3};
     std::vector<float> numbers;
     for (int step = 0; step < 5; ++step) {
@@ -47,11 +54,11 @@ std::vector<std::vector<float>> numbers_of(const std::vector<int>& parts) {
   });
 }
 
-template <class Inside, class... Policies>
+template <class Strategy, class... Policies>
 void check_with() {
   for (const std::vector<int>& parts : {std::vector<int>{4, 4}, {5, 1, 3}, {3, 4, 2, 3}}) {
-    const auto expected = numbers_of<Reference, Inside, BucketBytes<64>, Policies...>(parts),
-               found = numbers_of<far::Device, Inside, BucketBytes<64>, Policies...>(parts);
+    const auto expected = numbers_of<Reference, Strategy, BucketBytes<64>, Policies...>(parts),
+               found = numbers_of<far::Device, Strategy, BucketBytes<64>, Policies...>(parts);
     CAPTURE(parts.size());
     check_close(found[0], expected[0]);
     for (const auto& of_rank : found) CHECK(of_rank == found[0]);  // to the bit
@@ -59,7 +66,7 @@ void check_with() {
 }
 template <class... Policies>
 void check() {
-  check_with<Single, Policies...>();
+  check_with<RanksOf<1>, Policies...>();
 }
 
 }  // namespace
@@ -72,7 +79,7 @@ TEST_CASE("ranks whose devices have memories of their own train as those on the 
 TEST_CASE("MicroBatches: each takes its samples in pieces", "[parallel][resident_ranks]") { check<MicroBatches<2>>(); }
 
 TEST_CASE("Ring: gradients go from device to device, and from rank to rank", "[parallel][resident_ranks]") {
-  check_with<DataParallel<2>, Ring>();
+  check_with<RanksOf<2>, Ring>();
 }
 
 namespace {
@@ -81,8 +88,8 @@ namespace {
 template <class... Policies>
 void check_ranks_that_differ() {
   for (const std::vector<int>& parts : {std::vector<int>{4, 4}, {5, 1, 3}}) {
-    const auto expected = numbers_of<Reference, Single, Policies...>(parts),
-               found = numbers_of<far::Device, Single, Policies...>(parts);
+    const auto expected = numbers_of<Reference, RanksOf<1>, Policies...>(parts),
+               found = numbers_of<far::Device, RanksOf<1>, Policies...>(parts);
     CHECK(found[1] != found[0]);
     for (std::size_t rank = 0; rank < parts.size(); ++rank) check_close(found[rank], expected[rank]);
   }
@@ -127,6 +134,30 @@ TEST_CASE("LocalSgd: each trains by itself, then the devices' parameters become 
   }
 }
 
+TEST_CASE("machines train by themselves, then the devices' parameters become their mean",
+          "[parallel][resident_ranks]") {
+  const auto check_machines = []<class... Policies>() {
+    for (const std::vector<int>& parts : {std::vector<int>{4, 4}, {5, 1, 3}, {3, 4, 2, 3}}) {
+      CAPTURE(parts.size());
+      const auto expected = numbers_of<Reference, Machines, Policies...>(parts),
+                 found = numbers_of<far::Device, Machines, Policies...>(parts);
+      for (std::size_t rank = 0; rank < parts.size(); ++rank) check_close(found[rank], expected[rank]);
+      CHECK(found[1] == found[0]);  // of one machine
+      if (parts.size() > 2) CHECK(found[2] != found[0]);
+    }
+  };
+  check_machines.operator()<Hierarchical<AllReduce, LocalSgd<3>>>();
+  check_machines.operator()<Hierarchical<Ring, LocalSgd<1>>, MicroBatches<2>>();
+}
+
+TEST_CASE("Hierarchical: devices of a machine add up parts of the gradients, then the machines do",
+          "[parallel][resident_ranks]") {
+  check_with<Machines, Hierarchical<AllReduce, Ring>>();
+  check_with<Machines, Hierarchical<Ring, AllReduce>, MicroBatches<2>>();
+  check_with<Machines, Hierarchical<AllReduce, AllReduce>, SyncBatchNorm>();
+  check_with<RanksOf<1>, Hierarchical<AllReduce, Ring>>();  // on one machine
+}
+
 TEST_CASE("ShardedOptimizer: each updates its part of the parameters", "[parallel][resident_ranks]") {
   check<ShardedOptimizer>();
   check<ShardedOptimizer, MicroBatches<2>>();
@@ -145,24 +176,24 @@ TEST_CASE("OnCpu: servers in the hosts' memory add up and update for the ranks' 
 }
 
 TEST_CASE("ranks with several such devices each train as those on the host do", "[parallel][resident_ranks]") {
-  check_with<DataParallel<2>>();
-  check_with<DataParallel<3>, MicroBatches<2>>();
+  check_with<RanksOf<2>>();
+  check_with<RanksOf<3>, MicroBatches<2>>();
 }
 
 TEST_CASE("of several devices of each rank each updates what it owns, to the bits of those that update all",
           "[parallel][resident_ranks]") {
   const std::vector<int> parts{4, 1, 3};
-  const auto expected = numbers_of<far::Device, DataParallel<2>, BucketBytes<64>>(parts);
+  const auto expected = numbers_of<far::Device, RanksOf<2>, BucketBytes<64>>(parts);
   const auto check_owners = [&](const std::vector<std::vector<float>>& found, std::size_t gradients_left_out) {
     for (const auto& of_rank : found) {
       REQUIRE(of_rank.size() + gradients_left_out == expected[0].size());
       CHECK(std::equal(of_rank.begin(), of_rank.end(), expected[0].begin()));
     }
   };
-  check_owners(numbers_of<far::Device, DataParallel<2>, BucketBytes<64>, ShardedOptimizer>(parts), 0);
+  check_owners(numbers_of<far::Device, RanksOf<2>, BucketBytes<64>, ShardedOptimizer>(parts), 0);
   constexpr auto floats = static_cast<std::size_t>(Weights<Net>::table.parameter_floats);
-  check_owners(numbers_of<far::Device, DataParallel<2>, BucketBytes<64>, ParameterServer<Sharded>>(parts), floats);
-  check_owners(numbers_of<far::Device, DataParallel<2>, BucketBytes<64>, ParameterServer<OnRank<5>>>(parts), floats);
+  check_owners(numbers_of<far::Device, RanksOf<2>, BucketBytes<64>, ParameterServer<Sharded>>(parts), floats);
+  check_owners(numbers_of<far::Device, RanksOf<2>, BucketBytes<64>, ParameterServer<OnRank<5>>>(parts), floats);
 }
 
 TEST_CASE("SyncBatchNorm: they train as one device with the samples of all", "[parallel][resident_ranks]") {

@@ -33,7 +33,8 @@ struct Computing {
   double pass = 0, behind = 0;
   std::vector<double> factor{};     // of ranks
   int buckets = 0;                  // what has a larger number is a sum that the pass waits for
-  int results = 0, statistics = 0;  // the buckets with which they leave
+  int results = 0, statistics = 0;  // the buckets when which are ready they leave
+  double results_ready = 0, statistics_ready = 0;
   // Where a step ends with its results: when the next one needs buckets, and in which order.
   std::vector<double> needed{};
   std::vector<int> by_need{}, leaving{};
@@ -43,6 +44,7 @@ inline double began[64];        // of each rank: this step
 inline double arrived[64][16];  // each of its buckets
 inline double told[64];         // its results
 inline double ended[64];        // the step before; negative: there is none
+inline bool met[64];            // whether all ranks' parameters have become their mean in this step
 
 void wait_until_computed(SimulatedTransport& transport, double seconds) {
   const auto rank = static_cast<std::size_t>(transport.rank());
@@ -50,7 +52,25 @@ void wait_until_computed(SimulatedTransport& transport, double seconds) {
   if (then > now) transport.compute(then - now);
 }
 
-/// Of a rank of a simulated network. Its running statistics wait, in virtual time, until they would have been computed.
+/// What a rank's device does while buckets come, and behind them.
+void update(SimulatedTransport& transport) {
+  const auto rank = static_cast<std::size_t>(transport.rank());
+  double device = began[rank] + computing.pass * computing.factor[rank];
+  const auto update_bucket = [&](std::size_t b) {
+    device = std::max(device, arrived[rank][b]) + computing.updates[b] * computing.factor[rank];
+  };
+  if (computing.by_need.empty()) {
+    for (std::size_t b = 0; b < computing.updates.size(); ++b) update_bucket(b);
+    device = std::max(device, transport.now()) + computing.behind * computing.factor[rank];
+  } else {  // those that have been left to the next pass
+    device = std::max(device + computing.behind * computing.factor[rank], told[rank]);
+    for (const int b : computing.leaving) update_bucket(static_cast<std::size_t>(b));
+  }
+  if (device > transport.now()) transport.compute(device - transport.now());
+}
+
+/// Of a rank of a simulated network. Its running statistics wait, in virtual time, until they would have been computed,
+/// and its parameters, for whose mean all ranks meet, until they have been updated.
 struct RankTransport : SimulatedTransport {
   explicit RankTransport(const SimulatedTransport& own) : SimulatedTransport(own) {}
 
@@ -65,8 +85,12 @@ struct RankTransport : SimulatedTransport {
 
  private:
   void wait(const MessageLabel& label) {
-    if (std::string_view(label.what) == "running statistics" && computing.statistics < computing.buckets)
-      wait_until_computed(*this, computing.ready[static_cast<std::size_t>(computing.statistics)]);
+    const std::string_view what = label.what;
+    if (what == "parameters" && label.step > 0 && !computing.factor.empty() &&
+        !std::exchange(met[static_cast<std::size_t>(rank())], true))
+      update(*this);
+    if (what == "running statistics" && label.number == -4 && computing.statistics < computing.buckets)
+      wait_until_computed(*this, computing.statistics_ready);
   }
 };
 
@@ -92,13 +116,23 @@ double begin_behind_arrivals(std::size_t rank) {
   return begin;
 }
 
+template <class T>
+SimulatedTransport& whole(T& transport) {
+  return transport;
+}
+template <class T>
+SimulatedTransport& whole(Subgroup<T>& group) {
+  return group.transport();
+}
+
 /// A synchronisation as users may write one: that of `Inner`, whose communication thread waits, in virtual time, until
 /// the computing thread would have come so far. So the whole of a real training runs over a simulated network, and
 /// takes time for what it computes.
 template <class Inner>
 struct WithComputing : Inner {
   template <class T>
-  static void reduce(T& transport, float* data, long floats, MessageLabel label, float weight) {
+  static void reduce(T& among, float* data, long floats, MessageLabel label, float weight) {
+    SimulatedTransport& transport = whole(among);
     const auto rank = static_cast<std::size_t>(transport.rank());
     const double factor = computing.factor[rank];
     const auto begins = [&] {
@@ -114,12 +148,12 @@ struct WithComputing : Inner {
     if (label.number == -1 || (label.number == -2 && computing.results == 0 && !counts_before)) begins();
     if (label.number >= 0) wait_until_computed(transport, computing.ready[static_cast<std::size_t>(label.number)]);
     if (label.number == -2 && computing.results < computing.buckets)
-      wait_until_computed(transport, computing.ready[static_cast<std::size_t>(computing.results)]);
+      wait_until_computed(transport, computing.results_ready);
     if (label.number == -2 && computing.results == computing.buckets) {  // results, behind everything
       wait_until_computed(transport, computing.pass);
       transport.compute(computing.behind * factor);
     }
-    Inner::reduce(transport, data, floats, label, weight);
+    Inner::reduce(among, data, floats, label, weight);
     if (label.number == -2) told[rank] = transport.now();
     if (label.number >= 0 && label.number < computing.buckets) arrived[rank][label.number] = transport.now();
     if (label.number == -1 && counts_before) begins();
@@ -128,6 +162,13 @@ struct WithComputing : Inner {
       began[rank] += std::max(0.0, transport.now() - then);
     }
   }
+};
+template <class Inner, int steps>
+struct WithComputing<Hierarchical<Inner, LocalSgd<steps>>> : Hierarchical<Inner, LocalSgd<steps>> {
+  template <class Program, class Passes, long bucket_bytes, class T>
+  using StepOfRank =
+      LocalSgdExecution<Program, detail::MachineByItself<Program, Passes, WithComputing<Inner>, bucket_bytes, T>,
+                        steps>;
 };
 
 template <class... Tags>
@@ -141,16 +182,6 @@ template <class... Tags>
 using Towers = Trainer<networks::Towers, CrossEntropy, Sgd, Features<16>, Cpu<0, 1>, OneSampleNever, Tags...>;
 template <class... Tags>
 using NormalizedRank = Trainer<Normalized, CrossEntropy, Sgd, Image<1, 28, 28>, Cpu<0, 1>, Tags...>;
-
-/// What a rank's device does while buckets come, and behind them.
-void update(SimulatedTransport& transport) {
-  const auto rank = static_cast<std::size_t>(transport.rank());
-  double device = began[rank] + computing.pass * computing.factor[rank];
-  for (std::size_t b = 0; b < computing.updates.size(); ++b)
-    device = std::max(device, arrived[rank][b]) + computing.updates[b] * computing.factor[rank];
-  device = std::max(device, transport.now()) + computing.behind * computing.factor[rank];
-  transport.compute(device - transport.now());
-}
 
 /// The mean step time of a real training over a simulated network, behind its first steps. Between two steps each rank
 /// computes for `between` seconds.
@@ -171,6 +202,11 @@ double real_step(int ranks, double between) {
       trainer.step(inputs.data(), targets.data(), 2);
       trainer.weights();  // waits for what is still to come: virtual time has no other place for it
       const auto rank = static_cast<std::size_t>(transport.rank());
+      if (std::exchange(met[rank], false)) {
+        ends[rank].push_back(transport.now());
+        ended[rank] = computing.by_need.empty() ? ended[rank] : -1;  // nothing is still to come
+        continue;
+      }
       if (!computing.by_need.empty()) {
         ended[rank] = std::max(began[rank] + (computing.pass + computing.behind) * computing.factor[rank], told[rank]);
         ends[rank].push_back(ended[rank]);
@@ -224,6 +260,11 @@ std::pair<double, double> compare(int ranks, double scale, double slow) {
   const double update = until(Program::lowered.after_update) - computing.pass;
   computing.behind = until(Program::lowered.used.steps) - until(Program::lowered.after_update);
   computing.results = plan.first_ready_behind(results_ready<Program>);
+  const auto ready = [&](int b) {
+    return b < plan.count ? until(plan.buckets[static_cast<std::size_t>(b)].ready) : 0.0;
+  };
+  computing.results_ready = ready(computing.results);
+  computing.statistics_ready = ready(computing.statistics);
   for (const Bucket& bucket : plan)  // the devices of a rank share it
     computing.updates.push_back(update * static_cast<double>(bucket.floats) /
                                 static_cast<double>(Program::slots.parameter_floats) / Inside::replicas);
@@ -265,6 +306,7 @@ TEST_CASE("the predicted step of a ring is that of a real training over a simula
 
 TEST_CASE("the predicted step of all-reduce is that of a real training over a simulated network", "[step_time]") {
   check_all<Rank, AllReduce, BucketBytes<16384>>();
+  check_all<NormalizedRank, AllReduce, BucketBytes<1024>>();  // with running statistics
 }
 
 TEST_CASE("the predicted step of ranks on machines is that of a real training over a simulated network",
@@ -278,6 +320,18 @@ TEST_CASE("the predicted step of ranks on machines is that of a real training ov
   }
   ranks_of_machine = 1;
   check_all<Rank, Hierarchical<AllReduce, Ring>, BucketBytes<16384>>();
+}
+
+TEST_CASE("the predicted step of machines by themselves is that of a real training over a simulated network",
+          "[step_time]") {
+  for (const int on_machine : {1, 2, 3}) {
+    ranks_of_machine = on_machine;
+    CAPTURE(on_machine);
+    check_all<Rank, Hierarchical<AllReduce, LocalSgd<2>>, BucketBytes<16384>>();
+    check_all<Rank, Hierarchical<Ring, LocalSgd<4>>, BucketBytes<1 << 20>>();
+    check_all<NormalizedRank, Hierarchical<AllReduce, LocalSgd<2>>, BucketBytes<1024>>();
+  }
+  ranks_of_machine = 1;
 }
 
 TEST_CASE("a hierarchy of machines scales as a ring of so many machines does", "[step_time]") {

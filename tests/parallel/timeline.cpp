@@ -1,6 +1,7 @@
 // Timelines of several devices and ranks; the policy itself is tested in tests/train/timeline.cpp.
 #include "tenet/train/timeline.hpp"
 
+#include <tenet/parallel/hierarchical.hpp>
 #include <tenet/parallel/hogwild.hpp>
 #include <tenet/parallel/inter_op_parallel.hpp>
 #include <tenet/parallel/local_sgd.hpp>
@@ -8,6 +9,7 @@
 #include <tenet/parallel/sharded_optimizer.hpp>
 #include <thread>
 
+#include "../support/machines.hpp"
 #include "../support/trace.hpp"
 #include "../support/training_ranks.hpp"
 
@@ -345,6 +347,35 @@ TEST_CASE("local SGD: what ranks send now and then is recorded, and planned for 
     for (const trace::Event& message : file.of(rank, 2, "message")) averaged += message.name == "share parameters";
     CHECK(averaged >= 3);  // twice in the training, and to synchronize
   }
+}
+
+TEST_CASE("machines by themselves: buckets move in each step, parameters when all ranks meet", "[timeline]") {
+  constexpr int steps = 5, steps_alone = 2;
+  const trace::File file =
+      train_all<Learner<Distributed<ranks::MachineWorld<2>>, Hierarchical<AllReduce, LocalSgd<steps_alone>>, Buckets>>(
+          4, steps);
+  for (long rank = 0; rank < 4; ++rank) {
+    CAPTURE(rank);
+    long buckets = 0, outside = 0, averaged = 0;
+    for (const trace::Event& event : file.of(rank, 2, "collective"))
+      buckets += event.name.starts_with("bucket ") && event.arguments["step"].number > 0;
+    for (const auto& [row, name] : file.rows) {
+      int from = 0, to = 0;
+      if (row.first != rank || std::sscanf(name.c_str(), "link from %d to %d", &from, &to) != 2) continue;
+      for (const trace::Event& message : file.of(row.first, row.second, "message")) {
+        const bool has_parameters = message.name.ends_with(" parameters");
+        averaged += has_parameters && message.arguments["step"].number > 0 && from / 2 != to / 2;
+        outside += !has_parameters && from / 2 != to / 2;
+      }
+    }
+    CHECK(buckets >= 2 * steps);
+    CHECK(outside == 0);
+    CHECK(averaged >= 3);  // twice in the training, and to synchronize
+  }
+  // Planned for a step in which all meet, or for another one: buckets, by links of a machine.
+  const auto planned = planned_communication(file);
+  REQUIRE(planned.size() >= 2);
+  CHECK(planned[0].name.starts_with("bucket "));
 }
 
 TEST_CASE("links: what one rank has sent another one has received, and when", "[timeline]") {

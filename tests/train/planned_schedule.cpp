@@ -121,6 +121,33 @@ TEST_CASE("parameters that move alone do so behind the step, in those steps in w
   CHECK(planned_schedule(program, {.meets = false}).end == 72);
 }
 
+TEST_CASE("gradients that move inside of machines take what links there do, and parameters move behind them",
+          "[planned_schedule]") {
+  // Of four workers on each of two machines; a number takes 1 s inside, and 10 s between them.
+  constexpr Moving by_link{"sends", "", as_many, [](int workers, long floats, const LinkCost& link) {
+                             return workers * link.seconds + static_cast<double>(floats) * link.seconds_per_float;
+                           }};
+  PlannedSteps program = of_two_buckets({.gradients = &by_link, .parameters = &by_link, .steps = 4, .inside = true});
+  program.parts.push_back({4, 1, ExchangedPart::Kind::results, -1});
+  LinkCost link{.seconds = 2, .seconds_per_float = 10};
+  link.machine = {.count = 2, .fewest = 4, .most = 4, .seconds = 0.5, .seconds_per_float = 1};
+  const PlannedSchedule plan = planned_schedule(program, {.workers = 8, .link = link});
+  CHECK(times(plan.parts) == Times{{30, 40}, {60, 66}, {78, 81}});  // 4 · 0.5 and 8, 4 or 1
+  CHECK(times(plan.steps) == Times{{0, 10}, {10, 30}, {30, 60}, {66, 78}});
+  CHECK(times(plan.parameters) == Times{{81, 81 + 8 * 2 + 12 * 10}});
+  CHECK(plan.end == plan.parameters[0].end);
+  CHECK(planned_schedule(program, {.workers = 8, .link = link, .meets = false}).end == 81);
+  // In the next pass, but for a step behind which workers meet: not before the last bucket has come.
+  program.updates_late = true;
+  program.parts.pop_back();
+  const PlannedSchedule late = planned_schedule(program, {.workers = 8, .link = link});
+  CHECK(late.parameters[0].begin >= late.parts.back().end);
+  // Whose ranks are all on one machine: its links are those of the transport.
+  program = of_two_buckets({.gradients = &by_link, .parameters = &by_link, .steps = 4, .inside = true});
+  link = {.seconds = 2, .seconds_per_float = 1};
+  CHECK(times(planned_schedule(program, {.workers = 2, .link = link}).parts) == Times{{30, 42}, {60, 68}});
+}
+
 TEST_CASE("what has no formula is not planned, nor what servers update", "[planned_schedule]") {
   PlannedSteps program = of_two_buckets({.gradients = &without_formula, .parameters = &second_each});
   const auto check_computing = [&](const Times& expected) {

@@ -134,6 +134,8 @@ inline void time_all_reduce(RankTimes& times, long floats) {
   time_all_reduce_among_equals(times, floats);
 }
 
+// The same among some ranks.
 inline void time_all_reduce(RankTimesOfGroup& times, long floats) { time_all_reduce_among_equals(times, floats); }
+inline void time_broadcast(RankTimesOfGroup& times, long floats) { time_broadcast_among_equals(times, floats); }
 
 }  // namespace tenet

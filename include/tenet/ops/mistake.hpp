@@ -300,7 +300,7 @@ struct LevelUnknown : Instead {
   using Instead::Instead;
   static_assert(never<Policy>,
                 "Hierarchical<Inner, Outer> says how ranks of one machine add up gradients, and how machines do: "
-                "each of the two is AllReduce or Ring");
+                "each of the two is AllReduce or Ring, or Outer LocalSgd<steps>");
 };
 template <class Strategy, class Instead = Nothing>
 struct NotReproducible : Instead {
@@ -347,8 +347,8 @@ struct OwnMemoryWith : Instead {
       never<Policy>,
       "devices with memories of their own, as Cuda<i>, go with DataParallel<k> or Distributed<World>, and "
       "with AllReduce, Ring, a bulk-synchronous ParameterServer (OnCpu: of ranks with one device each, or of one "
-      "process), or, between ranks, ShardedOptimizer or, with one device each, LocalSgd<steps> or any ParameterServer: "
-      "leave this policy out, or take Cpu<>");
+      "process), or, between ranks, ShardedOptimizer or, with one device each, Hierarchical, LocalSgd<steps> or any "
+      "ParameterServer: leave this policy out, or take Cpu<>");
 };
 template <class Optimizer, class Instead = Nothing>
 struct UpdateOfParts : Instead {

@@ -21,10 +21,10 @@ concept RunsHostTasks = requires(Executor& executor, void (*task)()) { executor.
 ///     void add_up(Executor&, const float* from, float* to, long floats, MessageLabel);
 ///                                   to = sum over devices of from, which may be the same
 ///     void broadcast(Executor&, int root, float* data, long floats, MessageLabel);
-///     void reduce_to_owners<Place>(Executor&, float* data, long floats, MessageLabel);
-///                                   of data this device's part, by `Place`, = sum over devices of weight · that part;
-///                                   the rest is anything
-///     void gather_from_owners<Place>(Executor&, float* data, long floats, MessageLabel);
+///     void reduce_to_owners(Executor&, float* data, long floats, MessageLabel, Place);
+///                                   of data this device's part, place.part(floats, device, devices), = sum over
+///                                   devices of weight · that part; the rest is anything
+///     void gather_from_owners(Executor&, float* data, long floats, MessageLabel, Place);
 ///                                   each part of data = what its owner has there
 ///     void await(Executor&);        until all has been done; an `Error` where a device does not come
 ///     void abandon() noexcept;      this one has failed: nobody is to wait for it
@@ -59,19 +59,19 @@ class DeviceCommunicator {
     executor.give([this, root, data, floats, label] { tenet::broadcast(*group_, root, data, floats, label); });
   }
   template <class Place>
-  void reduce_to_owners(Executor& executor, float* data, long floats, MessageLabel label) {
-    executor.give([this, data, floats, label, weight = weight_.data()] {
+  void reduce_to_owners(Executor& executor, float* data, long floats, MessageLabel label, const Place& place) {
+    executor.give([this, data, floats, label, place, weight = weight_.data()] {
       std::vector<float> sum(data, data + floats);
       all_reduce(*group_, sum.data(), floats, label, *weight);
-      const FloatRange own = Place::part(floats, group_->rank(), group_->size());
+      const FloatRange own = place.part(floats, group_->rank(), group_->size());
       std::copy_n(sum.data() + own.first, own.count, data + own.first);
     });
   }
   template <class Place>
-  void gather_from_owners(Executor& executor, float* data, long floats, MessageLabel label) {
-    executor.give([this, data, floats, label] {
+  void gather_from_owners(Executor& executor, float* data, long floats, MessageLabel label, const Place& place) {
+    executor.give([this, data, floats, label, place] {
       for (int owner = 0; owner < group_->size(); ++owner) {
-        const FloatRange part = Place::part(floats, owner, group_->size());
+        const FloatRange part = place.part(floats, owner, group_->size());
         if (part.count > 0) tenet::broadcast(*group_, owner, data + part.first, part.count, label);
       }
     });

@@ -32,7 +32,10 @@ class DistributedExecution : public Passes_ {
   using Exchange = GradientExchange<Program, Synchronisation, bucket_bytes, T, updates_late>;
 
   DistributedExecution(typename Passes::Devices& devices, T transport)
-      : Passes(devices, transport.rank(), transport.size()), exchange_(std::move(transport)) {
+      : DistributedExecution(devices, std::move(transport), transport.rank(), transport.size()) {}
+  /// `rank` of `ranks`: those that train, where the transport is between some of them.
+  DistributedExecution(typename Passes::Devices& devices, T&& transport, int rank, int ranks)
+      : Passes(devices, rank, ranks), exchange_(std::move(transport)) {
     static_assert(Passes::updates, "a training step");
     if constexpr (Program::is_on_part)
       this->add_up_with([this](float* numbers, long floats) { exchange_.add_up_in_pass(numbers, floats); });

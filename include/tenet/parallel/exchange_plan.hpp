@@ -63,7 +63,7 @@ class ExchangePlan {
           ? buckets.first_ready_behind(statistics_ready<Program>)
           : buckets.count;
   static constexpr bool agrees = [] {
-    if constexpr (!Chosen::has_ranks || detail::AveragesParameters<Synchronisation> ||
+    if constexpr (!Chosen::has_ranks || detail::TrainsAlone<Synchronisation> ||
                   detail::SharesWithoutLocks<Synchronisation>)
       return false;
     else if constexpr (detail::HasServers<Synchronisation>)

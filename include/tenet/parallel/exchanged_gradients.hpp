@@ -3,10 +3,23 @@
 #include <memory>
 #include <tenet/exec/buckets.hpp>
 #include <tenet/exec/sequence.hpp>
-#include <tenet/parallel/device_communicator.hpp>
+#include <tenet/parallel/device_levels.hpp>
 #include <tenet/parallel/synchronisation.hpp>
 
 namespace tenet {
+
+namespace detail {
+
+template <class Synchronisation, class Executor, DeviceGroup Group>
+struct CommunicatorFor {
+  using type = DeviceCommunicator<Executor, Group>;
+};
+template <HasLevels Synchronisation, class Executor, DeviceGroup Group>
+struct CommunicatorFor<Synchronisation, Executor, Group> {
+  using type = DeviceLevels<Executor, Group>;
+};
+
+}  // namespace detail
 
 /// What the devices of a training step do together: each bucket of gradients is added up as soon as it is there, while
 /// backward goes on; and running statistics are those of the first device, as in PyTorch's.
@@ -71,9 +84,9 @@ class ExchangedGradients {
     } else if constexpr (updates_parts) {
       using Owners = typename Synchronisation::Place;
       if (exchange.arena == Arena::gradients)
-        communicator_->template reduce_to_owners<Owners>(lane, memory + exchange.first, exchange.floats, label);
+        communicator_->reduce_to_owners(lane, memory + exchange.first, exchange.floats, label, Owners());
       else
-        communicator_->template gather_from_owners<Owners>(lane, memory + exchange.first, exchange.floats, label);
+        communicator_->gather_from_owners(lane, memory + exchange.first, exchange.floats, label, Owners());
     } else {
       communicator_->template add_up_weighted<Synchronisation>(lane, memory + exchange.first, exchange.floats, label);
     }
@@ -91,8 +104,8 @@ class ExchangedGradients {
   /// Brings the sums of gradients together that each device has a part of.
   void gather(Executor& executor, float* gradients) {
     for (const Bucket& bucket : plan)
-      communicator_->template gather_from_owners<typename Synchronisation::Place>(executor, gradients + bucket.first,
-                                                                                  bucket.floats, {"gradients", -1, -1});
+      communicator_->gather_from_owners(executor, gradients + bucket.first, bucket.floats, {"gradients", -1, -1},
+                                        typename Synchronisation::Place());
     await(executor);
   }
   void add_up(Executor& lane, const float* from, float* to, long floats) {
@@ -108,7 +121,7 @@ class ExchangedGradients {
   }
 
  private:
-  using Communicator = DeviceCommunicator<Executor, Group>;
+  using Communicator = typename detail::CommunicatorFor<Synchronisation, Executor, Group>::type;
 
   FloatRange own_part(int b) const {
     const Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];

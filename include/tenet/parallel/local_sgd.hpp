@@ -12,10 +12,16 @@
 /// of tenet/tenet.hpp.
 namespace tenet {
 
-template <class Program, class Passes, int steps_alone, Transport T>
+template <class Program, class Worker, int steps_alone>
 class LocalSgdExecution;
+namespace detail {
+template <class Passes, Transport T>
+class RankByItself;
+template <class Program, Transport T, class Cut>
+class ResidentRankByItself;
+}  // namespace detail
 // On a device with a memory of its own: parallel/resident_ranks.hpp, a part of tenet/cuda.hpp.
-template <class Program, int steps_alone, Transport T, class Cut>
+template <class Program, class Worker, int steps_alone>
 class ResidentLocalSgdStep;
 
 /// Each rank takes so many steps with its own samples, its own parameters and its own optimizer state; then the
@@ -28,22 +34,23 @@ struct LocalSgd {
   static constexpr int steps_alone = Steps;
   static constexpr Traffic traffic{.parameters = &detail::all_reduce_moves, .steps = Steps, .most_ahead = Steps - 1};
   template <class Program, class Passes, long, class T>
-  using StepOfRank = LocalSgdExecution<Program, Passes, Steps, T>;
+  using StepOfRank = LocalSgdExecution<Program, detail::RankByItself<Passes, T>, Steps>;
   template <class Program, long, class T, class Cut>
-  using ResidentStepOfRank = ResidentLocalSgdStep<Program, Steps, T, Cut>;
+  using ResidentStepOfRank = ResidentLocalSgdStep<Program, detail::ResidentRankByItself<Program, T, Cut>, Steps>;
 };
 
-/// A training step of a rank under `LocalSgd`. The same interface as `Execution`; all ranks make one together and take
-/// the same number of steps. They begin with what rank 0 has. Losses are those of a rank's own samples; so are running
-/// statistics, until ranks meet: then they are those of rank 0.
-template <class Program, class Passes, int steps_alone, Transport T>
-class LocalSgdExecution : public Passes::Alone {
+/// A training step of a rank under `LocalSgd`, whose `Worker` trains between two meetings: the rank by itself, or with
+/// others, which have the same parameters then. The same interface as `Execution`; all ranks make one together and take
+/// the same number of steps. They begin with what rank 0 has. Losses are those of a worker's own samples; so are
+/// running statistics, until ranks meet: then they are those of rank 0.
+///
+///     void run_alone(int batch), complete()    a step, and whatever of it is still to come
+///     T& transport()                           between all ranks; nothing is under way behind `complete`
+///     bool is_only()                           whether there is no other worker, and no mean to be taken
+template <class Program, class Worker, int steps_alone>
+class LocalSgdExecution : public Worker {
  public:
-  LocalSgdExecution(typename Passes::Devices& devices, T transport)
-      : Passes::Alone(devices, transport.rank(), transport.size()), transport_(std::move(transport)) {
-    static_assert(Passes::updates, "a training step");
-    static_assert(Passes::Cut::in_all == 0, "what ranks do alone depends on their number");
-  }
+  using Worker::Worker;
 
   void run(int batch) {
     if (step_ == 0) share("parameters", Arena::parameters, Program::slots.parameter_floats);
@@ -54,19 +61,39 @@ class LocalSgdExecution : public Passes::Alone {
 
   /// The parameters become the mean of all ranks'.
   void synchronize() {
-    all_reduce(transport_, this->memory(Arena::parameters), Program::slots.parameter_floats, {"parameters", -1, step_},
-               1.0f / static_cast<float>(transport_.size()));
+    this->complete();
+    if (this->is_only()) return;
+    auto& transport = this->transport();
+    all_reduce(transport, this->memory(Arena::parameters), Program::slots.parameter_floats, {"parameters", -1, step_},
+               1.0f / static_cast<float>(transport.size()));
     if constexpr (Program::writes_buffers) share("running statistics", Arena::buffers, Program::slots.buffer_floats);
   }
 
  private:
   /// What rank 0 has, for all.
   void share(const char* what, Arena arena, long floats) {
-    if (floats > 0) broadcast(transport_, 0, this->memory(arena), floats, {what, -1, step_});
+    if (floats > 0) broadcast(this->transport(), 0, this->memory(arena), floats, {what, -1, step_});
   }
 
-  T transport_;
   long step_ = 0;
 };
+
+namespace detail {
+
+template <class Passes, Transport T>
+class RankByItself : public OwnTransport<T>, public Passes::Alone {
+ public:
+  RankByItself(typename Passes::Devices& devices, T all)
+      : OwnTransport<T>(std::move(all)), Passes::Alone(devices, this->transport().rank(), this->transport().size()) {
+    static_assert(Passes::updates, "a training step");
+    static_assert(Passes::Cut::in_all == 0, "what ranks do alone depends on their number");
+  }
+
+  using OwnTransport<T>::transport;
+  void complete() {}
+  bool is_only() { return transport().size() == 1; }
+};
+
+}  // namespace detail
 
 }  // namespace tenet

@@ -56,8 +56,8 @@ class DeviceCommunicator<Executor, Group> {
   void add_up_weighted(const gpu::Stream& stream, float* data, long floats, MessageLabel label) {
     const long around = std::is_same_v<Synchronisation, Ring> ? floats / ranks_ * ranks_ : 0;
     if (around > 0) {
-      reduce_to_owners<EqualParts>(stream, data, around, label);
-      gather_from_owners<EqualParts>(stream, data, around, label);
+      reduce_to_owners(stream, data, around, label, EqualParts());
+      gather_from_owners(stream, data, around, label, EqualParts());
     }
     if (around < floats) all_reduce(stream, data + around, data + around, floats - around, weighted_sum_);
   }
@@ -69,25 +69,25 @@ class DeviceCommunicator<Executor, Group> {
           "sending a device's numbers to all");
   }
   template <class Place>
-  void reduce_to_owners(const gpu::Stream& stream, float* data, long floats, MessageLabel) {
+  void reduce_to_owners(const gpu::Stream& stream, float* data, long floats, MessageLabel, const Place& place) {
     constexpr const char* what = "adding up the devices' numbers";
-    if (const long part = equal_part<Place>(floats); part > 0)
+    if (const long part = equal_part(floats, place); part > 0)
       return check(ncclReduceScatter(data, data + rank_ * part, static_cast<std::size_t>(part), ncclFloat,
                                      weighted_sum_, connected(), stream.get()),
                    what);
-    for_each_part<Place>(floats, what, [&](int owner, const FloatRange& part) {
+    for_each_part(floats, what, place, [&](int owner, const FloatRange& part) {
       return ncclReduce(data + part.first, data + part.first, static_cast<std::size_t>(part.count), ncclFloat,
                         weighted_sum_, owner, connected(), stream.get());
     });
   }
   template <class Place>
-  void gather_from_owners(const gpu::Stream& stream, float* data, long floats, MessageLabel) {
+  void gather_from_owners(const gpu::Stream& stream, float* data, long floats, MessageLabel, const Place& place) {
     constexpr const char* what = "bringing the devices' numbers together";
-    if (const long part = equal_part<Place>(floats); part > 0)
+    if (const long part = equal_part(floats, place); part > 0)
       return check(ncclAllGather(data + rank_ * part, data, static_cast<std::size_t>(part), ncclFloat, connected(),
                                  stream.get()),
                    what);
-    for_each_part<Place>(floats, what, [&](int owner, const FloatRange& part) {
+    for_each_part(floats, what, place, [&](int owner, const FloatRange& part) {
       return ncclBroadcast(data + part.first, data + part.first, static_cast<std::size_t>(part.count), ncclFloat, owner,
                            connected(), stream.get());
     });
@@ -127,21 +127,21 @@ class DeviceCommunicator<Executor, Group> {
 
   /// How many floats each device has, if all have as many and they lie in the devices' order; else 0.
   template <class Place>
-  long equal_part(long floats) const {
+  long equal_part(long floats, const Place& place) const {
     const long part = floats / ranks_;
     for (int owner = 0; owner < ranks_; ++owner) {
-      const FloatRange own = Place::part(floats, owner, ranks_);
+      const FloatRange own = place.part(floats, owner, ranks_);
       if (own.first != owner * part || own.count != part) return 0;
     }
     return part;
   }
   /// Gives NCCL call(owner, part) for all parts together.
   template <class Place, class Call>
-  void for_each_part(long floats, const char* what, const Call& call) {
+  void for_each_part(long floats, const char* what, const Place& place, const Call& call) {
     check(ncclGroupStart(), what);
     ncclResult_t status = ncclSuccess;
     for (int owner = 0; owner < ranks_ && status == ncclSuccess; ++owner)
-      if (const FloatRange part = Place::part(floats, owner, ranks_); part.count > 0) status = call(owner, part);
+      if (const FloatRange part = place.part(floats, owner, ranks_); part.count > 0) status = call(owner, part);
     const ncclResult_t end = ncclGroupEnd();
     check(status == ncclSuccess ? end : status, what);
   }

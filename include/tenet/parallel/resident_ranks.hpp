@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <tenet/parallel/exchanged_gradients.hpp>
 #include <tenet/parallel/resident_shards.hpp>
 
@@ -57,7 +56,12 @@ class ResidentRankStep
 
  public:
   template <class Devices>
-  ResidentRankStep(Devices& devices, T transport) : Base(devices) {
+  ResidentRankStep(Devices& devices, T transport)
+      : ResidentRankStep(devices, std::move(transport), transport.rank(), transport.size()) {}
+  /// `rank` of `ranks`: those that train, where the transport is between some of them.
+  template <class Devices>
+  ResidentRankStep(Devices& devices, T&& transport, int rank, int ranks)
+      : Base(devices), shards_of_rank_(detail::shards_of_rank<Cut>(rank, ranks)) {
     this->shards_.exchanges().connect(devices.executor(), std::move(transport));
   }
 
@@ -79,39 +83,35 @@ class ResidentRankStep
                                       Base::parameter_floats);
     float samples = static_cast<float>(batch);
     add_up(&samples, 1, "number of samples");
-    this->shards_.run(detail::shards_of_rank<Cut>(transport().rank(), transport().size()), batch,
-                      static_cast<long>(samples));
+    this->shards_.run(shards_of_rank_, batch, static_cast<long>(samples));
     this->numbers_ = this->shards_.numbers();
     add_up(this->numbers_.data(), Program::result_count, "results");
   }
   void add_up(float* numbers, long count, const char* what) {
     all_reduce(transport(), numbers, count, {what, -1, this->step_});
   }
+
+  WorkerShards shards_of_rank_;
 };
 
-/// What `LocalSgdExecution` is on the host: each rank trains by itself, and after so many steps the devices' parameters
-/// become their mean, and their running statistics those of rank 0's. Results are means over a rank's own samples.
-template <class Program, int steps_alone, Transport T, class Cut>
-class ResidentLocalSgdStep : public ResidentRank<Program, NoExchanges, Cut> {
-  using Base = ResidentRank<Program, NoExchanges, Cut>;
-
+/// What `LocalSgdExecution` is on the host: a `Worker`, of the same interface, trains, and after so many steps the
+/// devices' parameters become their mean, and their running statistics those of rank 0's. Results are means over a
+/// worker's own samples.
+template <class Program, class Worker, int steps_alone>
+class ResidentLocalSgdStep : public Worker {
  public:
-  template <class Devices>
+  template <class Devices, Transport T>
   ResidentLocalSgdStep(Devices& devices, T transport)
-      : Base(devices),
-        transport_(std::make_unique<T>(std::move(transport))),
-        devices_(devices.executor(), *transport_),
-        shards_of_rank_(detail::shards_of_rank<Cut>(transport_->rank(), transport_->size())) {
-    devices_.weigh(1.0f / static_cast<float>(transport_->size()));
+      : Worker(devices, std::move(transport)), devices_(devices.executor(), this->transport()) {
+    devices_.weigh(1.0f / static_cast<float>(this->transport().size()));
   }
 
   void run(int batch) {
     abandoning_if_failed([&] {
-      if (this->step_ == 0) share("parameters", Arena::parameters, Base::parameter_floats);
-      ++this->step_;
-      this->shards_.run(shards_of_rank_, batch, batch);
-      this->numbers_ = this->shards_.numbers();
-      if (this->step_ % steps_alone == 0) average();
+      if (steps_ == 0) share("parameters", Arena::parameters, Program::slots.parameter_floats);
+      ++steps_;
+      this->run_alone(batch);
+      if (steps_ % steps_alone == 0) average();
     });
   }
 
@@ -127,25 +127,63 @@ class ResidentLocalSgdStep : public ResidentRank<Program, NoExchanges, Cut> {
     try {
       task();
     } catch (...) {
+      this->abandon();
       devices_.abandon();
       throw;
     }
   }
   void average() {
-    devices_.add_up_weighted(*this->executor_, this->arenas_->memory(Arena::parameters), Base::parameter_floats,
-                             {"parameters", -1, this->step_});
-    if constexpr (Program::writes_buffers) share("running statistics", Arena::buffers, Base::buffer_floats);
+    if (this->is_only()) return;
+    devices_.add_up_weighted(*this->executor_, this->arenas_->memory(Arena::parameters),
+                             Program::slots.parameter_floats, {"parameters", -1, steps_});
+    if constexpr (Program::writes_buffers) share("running statistics", Arena::buffers, Program::slots.buffer_floats);
     devices_.await(*this->executor_);
   }
   /// What rank 0 has, for all.
   void share(const char* what, Arena arena, long floats) {
-    if (floats > 0)
-      devices_.broadcast(*this->executor_, 0, this->arenas_->memory(arena), floats, {what, -1, this->step_});
+    if (floats > 0) devices_.broadcast(*this->executor_, 0, this->arenas_->memory(arena), floats, {what, -1, steps_});
   }
 
-  std::unique_ptr<T> transport_;
-  DeviceCommunicator<typename Base::Executor, T> devices_;
-  WorkerShards shards_of_rank_;
+  DeviceCommunicator<typename Program::Kernels::Executor,
+                     std::remove_reference_t<decltype(std::declval<Worker&>().transport())>>
+      devices_;
+  long steps_ = 0;
 };
+
+namespace detail {
+
+/// What `RankByItself` is on the host.
+template <class Program, Transport T, class Cut>
+class ResidentRankByItself : public OwnTransport<T>, public ResidentRank<Program, NoExchanges, Cut> {
+ public:
+  template <class Devices>
+  ResidentRankByItself(Devices& devices, T transport)
+      : OwnTransport<T>(std::move(transport)), ResidentRank<Program, NoExchanges, Cut>(devices) {}
+
+  void run_alone(int batch) {
+    this->shards_.run(shards_of_rank<Cut>(this->transport().rank(), this->transport().size()), batch, batch);
+    this->numbers_ = this->shards_.numbers();
+  }
+  bool is_only() { return this->transport().size() == 1; }
+};
+
+/// What `MachineByItself` is on the host.
+template <class Program, class Inner, long bucket_bytes, Transport T, class Cut>
+class ResidentMachineByItself : public OwnTransport<T>,
+                                public ResidentRankStep<Program, Inner, bucket_bytes, Subgroup<T>, Cut> {
+  using Machine = ResidentRankStep<Program, Inner, bucket_bytes, Subgroup<T>, Cut>;
+
+ public:
+  template <class Devices>
+  ResidentMachineByItself(Devices& devices, T all)
+      : OwnTransport<T>(std::move(all)),
+        Machine(devices, Subgroup<T>::of_machine(transport()), transport().rank(), transport().size()) {}
+
+  using OwnTransport<T>::transport;
+  void run_alone(int batch) { Machine::run(batch); }
+  bool is_only() { return this->shards_.exchanges().group().size() == transport().size(); }
+};
+
+}  // namespace detail
 
 }  // namespace tenet

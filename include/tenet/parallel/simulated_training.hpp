@@ -31,6 +31,7 @@ struct SimulatedTraining {
     none,        ///< between ranks
     buckets,     ///< of gradients, while backward goes on
     parameters,  ///< all of them, after every `steps_alone` steps
+    both,        ///< buckets between the ranks of a machine, parameters between all
   };
 
   int ranks = 1, replicas = 1;
@@ -64,6 +65,7 @@ struct SimulatedTraining {
   bool shares_first = false;   ///< all begin with the parameters of rank 0
   long result_floats = 0;      ///< averaged at the end of a step
   long buffer_floats = 0;      ///< sent by rank 0 at the end of a step
+  long met_floats = 0;         ///< and to all ranks when their parameters have become their mean
 
   /// How many times as long as others a device takes for what it computes in a step; none: 1.
   Function<double(int device, long step)> slowness{};
@@ -256,13 +258,17 @@ class CollectiveSteps {
         const double device = all_have(rank, training_.pass + training_.behind);
         free_[r] = std::max(device + (training_.replicas > 1 ? training_.meeting : 0.0), told_[r]);
         computing_ += (training_.before + training_.pass + training_.behind) * mean_[r];
-        for (const Arrival& arrival : arrived_) computing_ += seconds_of_update(arrival, slowest_[r]);
+        count_updates(rank);
       }
+      if (meets(step)) complete_and_average();
       return;
     }
     for (int rank = 0; rank < training_.ranks; ++rank) {
       double device = all_have(rank, training_.pass);
-      if (updates_arrivals) device = update_arrivals(rank, device);
+      if (updates_arrivals) {
+        device = end_of_updates(rank, device);
+        count_updates(rank);
+      }
       times_.wait(rank, device);
     }
     meet();
@@ -273,11 +279,9 @@ class CollectiveSteps {
     }
     meet();
     if (training_.result_floats > 0) reduce(training_.result_floats);
-    if (training_.exchange == Exchange::parameters) {
-      if ((step + 1) % training_.steps_alone != 0) return;
-      reduce(training_.parameter_floats);
-    }
-    if (training_.buffer_floats > 0) timed([&] { time_broadcast(times_, training_.buffer_floats); });
+    if (training_.buffer_floats > 0)
+      timed([&] { among_senders([&](auto& times) { time_broadcast(times, training_.buffer_floats); }); });
+    if (meets(step)) average();
     if (training_.scatters) update_and_gather();
   }
 
@@ -339,14 +343,35 @@ class CollectiveSteps {
       }
   }
 
-  /// The rank's device updates bucket by bucket from `device` on, each when it has come. Returns when it has done so.
-  double update_arrivals(int rank, double device) {
-    for (const Arrival& arrival : arrived_) {
-      const double seconds = seconds_of_update(arrival, slowest_[static_cast<std::size_t>(rank)]);
-      computing_ += seconds;
-      device = std::max(device, arrival.at[static_cast<std::size_t>(rank)]) + seconds;
-    }
+  /// Whether all ranks' parameters become their mean behind a step.
+  bool meets(long step) const {
+    const bool averages = training_.exchange == Exchange::parameters || training_.exchange == Exchange::both;
+    return averages && !is_one_machine() && (step + 1) % training_.steps_alone == 0;
+  }
+  void average() {
+    timed([&] { time_all_reduce(times_, training_.parameter_floats); });
+    if (training_.met_floats > 0) timed([&] { time_broadcast(times_, training_.met_floats); });
+  }
+  /// The same behind the updates that are still to come.
+  void complete_and_average() {
+    for (int rank = 0; rank < training_.ranks; ++rank)
+      times_.wait(rank, end_of_updates(rank, free_[static_cast<std::size_t>(rank)]));
+    arrived_.clear();
+    std::fill(spilt_.begin(), spilt_.end(), 0.0);
+    average();
+    free_ = times_.clocks();
+  }
+
+  /// When the rank's device, which is free from `device` on, has updated bucket by bucket, each when it has come.
+  double end_of_updates(int rank, double device) const {
+    const auto r = static_cast<std::size_t>(rank);
+    for (const Arrival& arrival : arrived_)
+      device = std::max(device, arrival.at[r]) + seconds_of_update(arrival, slowest_[r]);
     return device;
+  }
+  void count_updates(int rank) {
+    for (const Arrival& arrival : arrived_)
+      computing_ += seconds_of_update(arrival, slowest_[static_cast<std::size_t>(rank)]);
   }
   double seconds_of_update(const Arrival& arrival, double slowest) const {
     return static_cast<double>(arrival.floats) * training_.update_of_float * slowest;
@@ -366,9 +391,26 @@ class CollectiveSteps {
     if (training_.scatters && bucket.kind == Kind::gradients)
       timed([&] { time_reduce_scatter(times_, bucket.floats); });
     else if (bucket.kind == Kind::broadcast)
-      timed([&] { time_broadcast(times_, bucket.floats); });
+      timed([&] { among_senders([&](auto& times) { time_broadcast(times, bucket.floats); }); });
     else
       reduce(bucket.floats);
+  }
+
+  /// Machines by themselves are nothing else than all ranks then.
+  bool is_one_machine() const {
+    return training_.exchange == Exchange::both && training_.ranks_of_machine > 1 && times_.machines() == nullptr;
+  }
+  /// Calls time(times) for all ranks, or, where machines train by themselves, for those of each.
+  template <class Time>
+  void among_senders(Time time) {
+    if (training_.exchange != Exchange::both || is_one_machine()) return time(times_);
+    const MachineTopology* const machines = times_.machines();
+    if (machines == nullptr) return;  // each rank has one to itself
+    times_.forget_past();
+    for (int machine = 0; machine < machines->count(); ++machine) {
+      RankTimesOfGroup inside(times_, machines->ranks(machine), times_.link_inside());
+      time(inside);
+    }
   }
 
   void reduce(long floats) {
@@ -376,7 +418,7 @@ class CollectiveSteps {
       if (training_.formula != nullptr)
         meet_for(training_.formula(training_.ranks, floats, times_.cost()));
       else if (!training_.by_machines || !has_lines_for(training_.ranks, floats))
-        reduce_by(training_.by_ring, times_, floats);
+        among_senders([&](auto& times) { reduce_by(training_.by_ring, times, floats); });
       else if (times_.machines() == nullptr)  // all ranks are on one, or each has one to itself
         reduce_by(training_.ranks_of_machine > 1 ? training_.rings_inside : training_.rings_between, times_, floats);
       else

@@ -302,24 +302,26 @@ class StepTimePrediction {
       training.buffer_floats =
           Program::writes_buffers && !Exchange::statistics_leave ? Program::slots.buffer_floats : 0;
       // What an update of everything reads: the gradients of all devices; sums that another device has written.
-      const double read = AveragesParameters<Synchronisation>            ? replicas
+      const double read = TrainsAlone<Synchronisation>                   ? replicas
                           : serves_ranks || training.update_of_float > 0 ? 0
                                                                          : 2;
       if (replicas > 1) training.behind += read * floats * bytes / memory / replicas;
-      if constexpr (AveragesParameters<Synchronisation>) {
+      training.steps_alone = traffic.steps;
+      if constexpr (AveragesParameters<Synchronisation>)
+        training.met_floats = Program::writes_buffers ? Program::slots.buffer_floats : 0;
+      if constexpr (TrainsAlone<Synchronisation>) {
         training.exchange = SimulatedTraining::Exchange::parameters;
-        training.steps_alone = traffic.steps;
-        training.result_floats = 0;
+        training.result_floats = training.buffer_floats = 0;
         training.behind += add * floats;
       } else {
-        training.exchange = SimulatedTraining::Exchange::buckets;
+        training.exchange = traffic.inside ? SimulatedTraining::Exchange::both : SimulatedTraining::Exchange::buckets;
         training.counts_before = Exchange::counts_before;
         training.counts_during = !Exchange::counts_before && !Exchange::counts_with_results;
       }
     }
     training.by_ring = traffic.gradients == &ring_moves;
     training.formula = ModelledStep<Trainer>::formula();
-    if constexpr (HasLevels<Synchronisation>) {
+    if constexpr (HasLevels<Synchronisation> && !AveragesParameters<Synchronisation>) {
       training.by_machines = true;
       training.rings_inside = Synchronisation::rings_inside;
       training.rings_between = Synchronisation::rings_between;

@@ -101,6 +101,9 @@ concept HasLevels = requires {
   typename Synchronisation::Inner;
   typename Synchronisation::Outer;
 };
+/// Whether a rank exchanges nothing but parameters now and then.
+template <class Synchronisation>
+concept TrainsAlone = AveragesParameters<Synchronisation> && !HasLevels<Synchronisation>;
 template <class Synchronisation>
 inline constexpr bool adds_up = std::is_same_v<Synchronisation, AllReduce> || std::is_same_v<Synchronisation, Ring>;
 /// Whether the optimizer's state lies where the synchronisation wants it, and the trainer has none.

@@ -20,9 +20,10 @@ struct Traffic {
 
   const Moving* gradients = nullptr;   ///< of each bucket, when it is ready; null: they stay where they are
   const Moving* parameters = nullptr;  ///< behind the update: of each bucket; of all at once where no gradients move
-  int steps = 1;                       ///< once in so many steps
+  int steps = 1;                       ///< parameters move once in so many steps
   long most_ahead = 0;                 ///< so many steps ahead of the slowest worker, before it waits for it
   bool is_known = true;                ///< else nothing is said of what moves
+  bool inside = false;                 ///< gradients move between workers of one machine, parameters between all
   /// To servers and from them: of so many numbers, the most that one of them has of n workers. Else null.
   double (*served)(int workers, long floats) = nullptr;
 

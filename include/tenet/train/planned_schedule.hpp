@@ -34,11 +34,17 @@ namespace detail {
 /// One training step on paper: see `planned_schedule`.
 class PlannedRun {
  public:
-  PlannedRun(const PlannedSteps& program, const PlannedFor& given) : program_(program), given_(given) {
+  PlannedRun(const PlannedSteps& program, const PlannedFor& given)
+      : program_(program), given_(given), senders_(given.workers), link_of_senders_(given.link) {
     const Traffic& traffic = program.traffic;
     exchanges_ = traffic.has_formula();
     sends_ = exchanges_ && traffic.gradients != nullptr;
     moves_parameters_ = exchanges_ && traffic.parameters != nullptr && given.meets;
+    serves_ = sends_ && moves_parameters_ && !traffic.inside;
+    if (traffic.inside && given.link.machine.count > 1) {
+      senders_ = given.link.machine.most;
+      link_of_senders_ = inside_machine(given.link);
+    }
     shards_ = program.shards_in_all > 0 ? std::max(1, program.shards_in_all / given.workers) : program.shards_of_worker;
     free_.resize(index(program.devices));
     ended_.resize(index(program.devices));
@@ -59,12 +65,12 @@ class PlannedRun {
     for (const PlannedSpan& span : result_.parts)
       if (!program_.updates_late || !program_.parts[index(span.index)].is_bucket())
         result_.end = std::max(result_.end, span.end);
-    if (sends_ && moves_parameters_ && program_.updates)
+    if (serves_ && program_.updates)
       gather();
-    else if (sends_ && moves_parameters_)
+    else if (serves_)
       pull(by_need_.size() == 1 ? computed : result_.end);
     else if (moves_parameters_)
-      result_.end = move_parameters(-1, result_.end, program_.parameter_floats);
+      result_.end = move_parameters(-1, std::max(result_.end, link_), program_.parameter_floats);
     return std::move(result_);
   }
 
@@ -88,11 +94,11 @@ class PlannedRun {
   double seconds_of(const PlannedPart& part) const {
     using enum ExchangedPart::Kind;
     const Traffic& traffic = program_.traffic;
-    const auto moved = [&](const Moving& moving) { return moving.seconds(given_.workers, part.floats, given_.link); };
+    const auto moved = [&](const Moving& moving) { return moving.seconds(senders_, part.floats, link_of_senders_); };
     if (part.kind == gradients) return moved(*traffic.gradients);
     if (traffic.served != nullptr) return moved(*traffic.gradients) + moved(*traffic.parameters);
-    if (part.kind == statistics) return broadcast_seconds(given_.workers, part.floats, given_.link);
-    return moved(sends_ && traffic.parameters == nullptr ? *traffic.gradients : all_reduce_moves);
+    if (part.kind == statistics) return broadcast_seconds(senders_, part.floats, link_of_senders_);
+    return moved(sends_ && (traffic.parameters == nullptr || traffic.inside) ? *traffic.gradients : all_reduce_moves);
   }
 
   /// The program but for its update, once; before the first shard what is prepared, behind the last one the update.
@@ -115,7 +121,7 @@ class PlannedRun {
   void run_step(std::size_t s) {
     const PlannedStep& step = program_.steps[s];
     double seconds = seconds_of(step);
-    if (step.pass == Pass::update && sends_ && moves_parameters_) seconds /= given_.workers;
+    if (step.pass == Pass::update && serves_) seconds /= given_.workers;
     if (step.pass == Pass::update && program_.shares_update) seconds /= program_.replicas;
     const bool all = step.device < 0;
     if (all) seconds /= program_.devices;
@@ -220,6 +226,9 @@ class PlannedRun {
   const PlannedSteps& program_;
   const PlannedFor& given_;
   bool exchanges_ = false, sends_ = false, moves_parameters_ = false;
+  bool serves_ = false;       // whoever has the sum of a part of the gradients sends parameters back
+  int senders_;               // workers that send each other gradients,
+  LinkCost link_of_senders_;  // and what is between them
   int shards_ = 1;
   std::vector<std::size_t> by_need_;                        // the parts that are buckets
   double all_floats_ = 0;                                   // of these

@@ -243,10 +243,11 @@ struct Policies {
                    updates_parts = detail::UpdatesParts<Synchronisation> &&
                                    (has_ranks ? in_rounds || detail::ScattersGradients<Synchronisation>
                                               : detail::HasServers<Synchronisation>),
-                   has_replicas = requires { requires Strategy::has_replicas; }, differ = ranks_differ && !has_replicas;
+                   has_replicas = requires { requires Strategy::has_replicas; }, differ = ranks_differ && !has_replicas,
+                   has_levels = detail::HasLevels<Synchronisation> && has_ranks && !has_replicas;
     if constexpr (!alone && !replicates && !has_ranks)
       return std::type_identity<Strategy>{};
-    else if constexpr (!alone && !adds_up && !differ &&
+    else if constexpr (!alone && !adds_up && !differ && !has_levels &&
                        (!updates_parts || (has_replicas && detail::ServesOnHost<Synchronisation>)))
       return std::type_identity<Synchronisation>{};
     else if constexpr (Shards::in_all > 0)
@@ -298,7 +299,8 @@ struct Policies {
       return std::type_identity<mistake::DirectBetweenRanks<Strategy, Instead>>{};
     else if constexpr (!ranks_share_memory())
       return std::type_identity<mistake::NoCommonMemory<Strategy, Instead>>{};
-    else if constexpr (shares_batch && (ranks_differ || detail::SharesWithoutLocks<Synchronisation>))
+    else if constexpr (shares_batch && ((ranks_differ && !detail::HasLevels<Synchronisation>) ||
+                                        detail::SharesWithoutLocks<Synchronisation>))
       return std::type_identity<mistake::SyncBatchNormWith<Synchronisation, Instead>>{};
     else if constexpr (shares_batch && detail::is_cut<Shards>)
       return std::type_identity<mistake::ShardsOfSyncBatchNorm<Shards, Instead>>{};
@@ -312,7 +314,9 @@ struct Policies {
 
   static constexpr bool has_known_levels() {
     if constexpr (detail::HasLevels<Synchronisation>)
-      return detail::adds_up<typename Synchronisation::Inner> && detail::adds_up<typename Synchronisation::Outer>;
+      return detail::adds_up<typename Synchronisation::Inner> &&
+             (detail::adds_up<typename Synchronisation::Outer> ||
+              detail::AveragesParameters<typename Synchronisation::Outer>);
     else
       return true;
   }

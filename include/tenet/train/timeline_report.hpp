@@ -287,7 +287,8 @@ class TimelineReport {
     if (program.traffic.steps == 1) return true;
     for (const RecordedRow& row : std::span(rows_).subspan(std::min(devices_, rows_.size())))
       for (const Span& span : row.spans)
-        if (span.kind == SpanKind::message && span.step > 0 && span.begin >= step.begin && span.end <= step.end)
+        if (span.kind == SpanKind::message && span.step > 0 && span.begin >= step.begin && span.end <= step.end &&
+            static_cast<const char*>(span.subject) == std::string_view("parameters"))
           return true;
     return false;
   }
