@@ -30,10 +30,10 @@ struct Results {
 };
 
 template <class... Policies>
-void train(Results& results, const Given& given, const char* name) {
+void train(Results& results, const Given& given, const char* name, float share_of_rate = 1) {
   const auto images = first(given.images.train, given.train);
   Trainer<LeNet, CrossEntropy, Sgd, Image<1, 28, 28>, Policies...> trainer{
-      {.learning_rate = given.learning_rate, .momentum = 0.9f, .weight_decay = 5e-4f}};
+      {.learning_rate = share_of_rate * given.learning_rate, .momentum = 0.9f, .weight_decay = 5e-4f}};
   const DistributedSampler share(RandomSampler(images.size()), given.rank, given.ranks);
   const FitReport fit = trainer.fit(DataLoader{images, share, {.batch_size = given.batch_size, .workers = 1}},
                                     {.epochs = given.epochs, .schedule = CosineAnnealingLR{}, .progress = nullptr});
@@ -80,9 +80,10 @@ int main(int argc, char** argv) {
   // Four steps alone, then the mean of the parameters: ranks, or machines whose ranks add up gradients in each step.
   train<Distributed<Mpi>, LocalSgd<4>>(results, given, "LocalSgd<4>");
   train<Distributed<Mpi>, Hierarchical<AllReduce, LocalSgd<4>>>(results, given, "Hierarchical<AllReduce, LocalSgd<4>>");
-  // Parameters on servers, a part on each rank; nobody waits for anybody.
-  train<Distributed<Mpi>, ParameterServer<Sharded, Asynchronous>>(results, given,
-                                                                  "ParameterServer<Sharded, Asynchronous>");
+  // Parameters on servers, a part on each rank; nobody waits for anybody. Each rank's step is an update of its own,
+  // where there was one of the mean gradient of all: so it is to be that much smaller.
+  train<Distributed<Mpi>, ParameterServer<Sharded, Asynchronous>>(
+      results, given, "ParameterServer<Sharded, Asynchronous>", 1.0f / static_cast<float>(given.ranks));
   if (given.rank != 0) return 0;
   options.write_json(Json()
                          .add("policies", results.policies)

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <tenet/exec/step_work.hpp>
-#include <tenet/parallel/simulated_training.hpp>
+#include <tenet/parallel/simulated_collectives.hpp>
 #include <tenet/tenet.hpp>
 
 #include "../../examples/models/lenet.hpp"

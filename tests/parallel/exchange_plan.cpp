@@ -1,6 +1,7 @@
 #include "tenet/parallel/exchange_plan.hpp"
 
 #include <catch2/catch.hpp>
+#include <tenet/parallel/hierarchical.hpp>
 #include <tenet/parallel/hogwild.hpp>
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/parallel/parameter_server.hpp>
@@ -59,6 +60,9 @@ TEST_CASE("ranks that do not meet in a step agree on nothing", "[exchange_plan]"
   CHECK(all<Ranks<ParameterServer<>>>() == buckets + "|r");
   CHECK(all<Ranks<ParameterServer<Sharded, Asynchronous>>>() == buckets + "|");
   CHECK(all<PlanOf<networks::WideLinears, Features<16>, Distributed<ThreadWorld>, LocalSgd<4>>>() == "|");
+  using Machines = Hierarchical<AllReduce, LocalSgd<4>>;  // tell each other what all ranks do otherwise
+  CHECK(all<PlanOf<networks::WideLinears, Features<16>, Distributed<ThreadWorld>, Machines>>() ==
+        all<PlanOf<networks::WideLinears, Features<16>, Distributed<ThreadWorld>>>());
   CHECK(all<PlanOf<networks::WideLinears, Features<16>, Distributed<ThreadWorld>, Hogwild<8>>>() == "|");
   CHECK(all<PlanOf<networks::WideLinears, Features<16>>>() == "|");
   CHECK(all<PlanOf<networks::WideLinears, Features<16>, DataParallel<2>>>() == "|");

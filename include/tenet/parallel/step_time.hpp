@@ -7,6 +7,7 @@
 #include <tenet/parallel/exchange_plan.hpp>
 #include <tenet/parallel/modelled_step.hpp>
 #include <tenet/parallel/shards.hpp>
+#include <tenet/parallel/simulated_collectives.hpp>
 #include <tenet/parallel/simulated_servers.hpp>
 #include <tenet/parallel/simulated_turns.hpp>
 #include <tenet/parallel/simulated_updates.hpp>

@@ -228,9 +228,10 @@ inline std::string traffic_text(const Traffic& traffic, int workers, const long*
   if (traffic.gradients != nullptr)
     result.append(moved_text(*traffic.gradients, workers, floats, parts)).append(" of gradients");
   if (traffic.parameters != nullptr)
-    result.append(traffic.inside                 ? " a step, each of the n ranks of all machines "
-                  : traffic.gradients != nullptr ? " and "
-                                                 : "")
+    result
+        .append(traffic.inside                 ? " a step, each of the n ranks of all machines "
+                : traffic.gradients != nullptr ? " and "
+                                               : "")
         .append(moved_text(*traffic.parameters, workers, floats, parts))
         .append(" of parameters");
   if (traffic.steps == 1) return result + " a step";
