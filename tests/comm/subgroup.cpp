@@ -9,7 +9,7 @@
 using namespace tenet;
 using ranks::OnMachines;
 
-static_assert(Transport<Subgroup<ThreadTransport>> && !MayShareMemory<Subgroup<ThreadTransport>>);
+static_assert(Transport<Subgroup<ThreadTransport>> && MayShareMemory<Subgroup<ThreadTransport>>);
 
 TEST_CASE("ranks of a group do together what ranks do", "[subgroup]") {
   const std::vector<std::vector<int>> groups{{4, 1, 3}, {0, 5}, {2}};
@@ -72,4 +72,37 @@ TEST_CASE("groups of a machine, and of one place on all machines", "[subgroup]")
   CHECK(found[2] == std::vector<float>{1, 2, 1e-6f, 0, 2, 2e-5f});
   CHECK(found[3] == std::vector<float>{1, 3, 1e-6f, 1, 2, 2e-5f});
   CHECK(found[4] == std::vector<float>{2, 3, 1e-6f});
+}
+
+TEST_CASE("ranks of whose machines nothing is known are all on one", "[subgroup]") {
+  const auto check = [](auto& transport) {
+    auto group = Subgroup<std::remove_reference_t<decltype(transport)>>::of_machine(transport);
+    if (&group.transport() != &transport) fail("transport", "another one", "that of all ranks", "not it");
+    if (group.rank() != transport.rank() || group.size() != 3) fail("group", "other ranks", "all", group.size());
+    float number = static_cast<float>(group.rank() + 1), sum = 0;
+    // They have memory in common, as all ranks have.
+    const bool shared = group.share(&number, 1, {"numbers", 0, 1}, 1, [&](const SharedNumbers* of_rank) {
+      for (int r = 0; r < 3; ++r) sum += *of_rank[r].data;
+    });
+    all_reduce(group, &number, 1, {"sum", 1, 1});
+    return std::vector<float>{sum, static_cast<float>(shared), number};
+  };
+  const std::vector<float> all{6, 1, 6};
+  CHECK(ranks::collect(3, [&](ThreadTransport& transport) { return check(transport); }) ==
+        std::vector<std::vector<float>>{all, all, all});
+  CHECK(ranks::collect(3, [&](ThreadTransport& transport) {
+          OnMachines on(transport, {5, 5, 5});
+          return check(on);
+        }) == std::vector<std::vector<float>>{all, all, all});
+}
+
+TEST_CASE("a group that is no machine has no memory in common", "[subgroup]") {
+  const std::vector<int> group{0, 2};
+  ranks::run_well(3, [&](ThreadTransport& transport) {
+    if (transport.rank() == 1) return;
+    Subgroup part(transport, group, transport.rank() / 2, transport.link());
+    float number = 1;
+    if (part.memory(1) != nullptr) fail("memory", "some", "none", "some");
+    if (part.share(&number, 1, {"number", 0, 1}, 1, [](const SharedNumbers*) {})) fail("share", "done", "not", "done");
+  });
 }
