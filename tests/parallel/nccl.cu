@@ -93,9 +93,12 @@ TEST_CASE("a rank's gradients go to servers from a memory that is closed to the 
 TEST_CASE("a GPU that is the only rank, and meets nobody, trains by itself", "[cuda][nccl]") {
   if (gpu::device_count() > 0)
     run_as_rank(check_same<TrainerBy<Reference, Single>, TrainerBy<Cuda<0>, Distributed<ThreadWorld>, LocalSgd<2>>>);
+  using Machines = Hierarchical<AllReduce, LocalSgd<2>>;
+  if (gpu::device_count() > 0)
+    run_as_rank(check_same<TrainerBy<Reference, Single>, TrainerBy<Cuda<0>, Distributed<ThreadWorld>, Machines>>);
   if (gpu::device_count() > 0)
     run_as_rank(check_same<TrainerBy<Reference, Single>,
-                           TrainerBy<Cuda<0>, Distributed<ThreadWorld>, Hierarchical<AllReduce, LocalSgd<2>>>>);
+                           TrainerBy<Cuda<0>, Distributed<ThreadWorld, DataParallel<1>>, Machines>>);
 }
 
 namespace {

@@ -150,6 +150,24 @@ TEST_CASE("machines train by themselves, then the devices' parameters become the
   check_machines.operator()<Hierarchical<Ring, LocalSgd<1>>, MicroBatches<2>>();
 }
 
+TEST_CASE("ranks with several devices, or machines of such, train by themselves between two meetings",
+          "[parallel][resident_ranks]") {
+  const auto check_ranks = []<class Strategy, class... Policies>(std::type_identity<Strategy>, int together) {
+    const std::vector<int> parts{5, 3, 4, 6};
+    const auto expected = numbers_of<Reference, Strategy, Policies...>(parts),
+               found = numbers_of<far::Device, Strategy, Policies...>(parts);
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      check_close(found[rank], expected[rank]);
+      if (rank > 0) CHECK((found[rank] == found[0]) == (static_cast<int>(rank) < together));
+    }
+  };
+  using Two = DataParallel<2>;
+  check_ranks.operator()<Distributed<ThreadWorld, Two>, LocalSgd<3>>({}, 1);
+  check_ranks.operator()<Distributed<ranks::MachineWorld<2>, Two>, Hierarchical<AllReduce, LocalSgd<3>>>({}, 2);
+  check_ranks.operator()<Distributed<ranks::MachineWorld<2>, Two>, Hierarchical<Ring, LocalSgd<2>>, MicroBatches<2>>({},
+                                                                                                                     2);
+}
+
 TEST_CASE("Hierarchical: devices of a machine add up parts of the gradients, then the machines do",
           "[parallel][resident_ranks]") {
   check_with<Machines, Hierarchical<AllReduce, Ring>>();

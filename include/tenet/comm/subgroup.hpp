@@ -47,8 +47,13 @@ class Subgroup : public detail::RowOfGroup<T> {
     if constexpr (KnowsMachines<T>)
       if (const MachineTopology* const machines = transport.machines(); machines != nullptr)
         return of_machine(transport, *machines);
+    return of_all(transport);
+  }
+  /// All ranks.
+  static Subgroup of_all(T& transport) {
     Subgroup all(transport, nullptr, transport.rank(), transport.link());
     all.is_machine_ = true;
+    if constexpr (KnowsMachines<T>) all.is_machine_ = transport.machines() == nullptr;
     return all;
   }
   /// Those of all machines that have this rank's place, which all machines have.

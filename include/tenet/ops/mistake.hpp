@@ -347,7 +347,7 @@ struct OwnMemoryWith : Instead {
       never<Policy>,
       "devices with memories of their own, as Cuda<i>, go with DataParallel<k> or Distributed<World>, and "
       "with AllReduce, Ring, a bulk-synchronous ParameterServer (OnCpu: of ranks with one device each, or of one "
-      "process), or, between ranks, ShardedOptimizer or, with one device each, Hierarchical, LocalSgd<steps> or any "
+      "process), or, between ranks, ShardedOptimizer, LocalSgd<steps> or, with one device each, Hierarchical or any "
       "ParameterServer: leave this policy out, or take Cpu<>");
 };
 template <class Optimizer, class Instead = Nothing>

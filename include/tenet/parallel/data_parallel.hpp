@@ -202,6 +202,21 @@ template <class Program, class Policies>
   requires HasOwnMemory<typename Program::Kernels::Executor>
 struct ReplicasOfRank<Program, Policies> : StepOfReplicas<Program, Policies> {};
 
+/// A training step of a rank that has several devices with memories of their own; the synchronisation's own, where it
+/// has one.
+template <class Program, class Policies, class T, class Synchronisation = typename Policies::Synchronisation>
+struct ResidentReplicasOfRank {
+  using type =
+      ReplicatedResidentExecution<Program, typename Policies::Device, Policies::Strategy::replicas, Synchronisation,
+                                  Policies::Buckets::bucket_bytes, typename Policies::Shards, RanksOfDevices<T>>;
+};
+template <class Program, class Policies, class T, AveragesParameters Synchronisation>
+struct ResidentReplicasOfRank<Program, Policies, T, Synchronisation> {
+  using type = typename Synchronisation::template ResidentStepOfReplicas<
+      Program, typename Policies::Device, Policies::Strategy::replicas, Policies::Buckets::bucket_bytes, T,
+      typename Policies::Shards>;
+};
+
 template <class Device, class Kernels>
 using ReplicasOf = std::conditional_t<HasOwnMemory<typename Kernels::Executor>, ResidentReplicas<Device, Kernels>,
                                       Replicas<Device, Kernels>>;
@@ -236,9 +251,7 @@ struct DataParallel {
   template <class Program, class Policies>
   using PassesOfRank = RankReplicaPasses<Program, typename Policies::Device, typename Policies::Shards>;
   template <class Program, class Policies, class T>
-  using ResidentStepOfRank =
-      ReplicatedResidentExecution<Program, typename Policies::Device, Replicas, typename Policies::Synchronisation,
-                                  Policies::Buckets::bucket_bytes, typename Policies::Shards, RanksOfDevices<T>>;
+  using ResidentStepOfRank = typename detail::ResidentReplicasOfRank<Program, Policies, T>::type;
   template <class Program, class Policies>
   using ExecutionOfRank = typename detail::ReplicasOfRank<Program, Policies>::type;
 };

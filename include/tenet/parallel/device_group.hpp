@@ -99,17 +99,20 @@ class RanksOfDevices {
   using Group = DeviceOfRank<T>;
   static constexpr bool several = true;
 
-  explicit RanksOfDevices(T transport) : transport_(std::move(transport)) {}
+  explicit RanksOfDevices(T transport) : RanksOfDevices(std::move(transport), transport.rank()) {}
+  /// `rank`: its number among those that train, where the transport is between some of them.
+  RanksOfDevices(T&& transport, int rank) : transport_(std::move(transport)), rank_(rank) {}
   RanksOfDevices(const RanksOfDevices&) = delete;
   RanksOfDevices& operator=(const RanksOfDevices&) = delete;
 
   Group group(ThreadTransport inside) { return {inside, transport_}; }
-  int rank() const { return transport_.rank(); }
+  int rank() const { return rank_; }
   /// Of all ranks, where none of their devices is at work together.
   void add_up(float* numbers, long count, MessageLabel label) { all_reduce(transport_, numbers, count, label); }
 
  private:
   T transport_;
+  int rank_;
 };
 
 }  // namespace tenet

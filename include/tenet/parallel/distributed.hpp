@@ -251,7 +251,8 @@ struct ResidentStep<Program, Policies, T> {
   using type = typename Policies::Strategy::Inside::template ResidentStepOfRank<Program, Policies, T>;
 };
 template <class Program, class Policies, class T>
-  requires requires { typename ResidentStepBy<typename Policies::Synchronisation, Program, Policies, T>; }
+  requires(!Policies::Strategy::has_replicas) &&
+          requires { typename ResidentStepBy<typename Policies::Synchronisation, Program, Policies, T>; }
 struct ResidentStep<Program, Policies, T> {
   using type = ResidentStepBy<typename Policies::Synchronisation, Program, Policies, T>;
 };

@@ -96,6 +96,10 @@ struct Hierarchical<Inner_, Outer_> {
   template <class Program, long bucket_bytes, class T, class Cut>
   using ResidentStepOfRank =
       ResidentLocalSgdStep<Program, detail::ResidentMachineByItself<Program, Inner, bucket_bytes, T, Cut>, steps_alone>;
+  template <class Program, class Device, int count, long bucket_bytes, class T, class Cut>
+  using ResidentStepOfReplicas = ResidentLocalSgdStep<
+      Program, detail::ResidentReplicasByThemselves<Program, Device, count, Inner, true, bucket_bytes, Cut, T>,
+      steps_alone>;
 };
 
 namespace detail {

@@ -19,6 +19,9 @@ template <class Passes, Transport T>
 class RankByItself;
 template <class Program, Transport T, class Cut>
 class ResidentRankByItself;
+template <class Program, class Device, int count, class Inner, bool by_machine, long bucket_bytes, class Cut,
+          Transport T>
+class ResidentReplicasByThemselves;
 }  // namespace detail
 // On a device with a memory of its own: parallel/resident_ranks.hpp, a part of tenet/cuda.hpp.
 template <class Program, class Worker, int steps_alone>
@@ -37,6 +40,10 @@ struct LocalSgd {
   using StepOfRank = LocalSgdExecution<Program, detail::RankByItself<Passes, T>, Steps>;
   template <class Program, long, class T, class Cut>
   using ResidentStepOfRank = ResidentLocalSgdStep<Program, detail::ResidentRankByItself<Program, T, Cut>, Steps>;
+  template <class Program, class Device, int count, long bucket_bytes, class T, class Cut>
+  using ResidentStepOfReplicas = ResidentLocalSgdStep<
+      Program, detail::ResidentReplicasByThemselves<Program, Device, count, AllReduce, false, bucket_bytes, Cut, T>,
+      Steps>;
 };
 
 /// A training step of a rank under `LocalSgd`, whose `Worker` trains between two meetings: the rank by itself, or with

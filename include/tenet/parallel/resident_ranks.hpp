@@ -1,7 +1,9 @@
 #pragma once
 
+#include <memory>
 #include <tenet/parallel/exchanged_gradients.hpp>
 #include <tenet/parallel/resident_shards.hpp>
+#include <vector>
 
 /// Training steps of one rank among several, on a device with a memory of its own. Each rank has its own samples, at
 /// least one, and all parameters.
@@ -35,6 +37,12 @@ class ResidentRank {
   void abandon() noexcept { shards_.abandon(); }
   long memory_floats() const { return shards_.memory_floats(); }
   const float* result(int index) const { return &numbers_[static_cast<std::size_t>(index)]; }
+
+  static constexpr int devices() { return 1; }
+  template <class Task>
+  void on_devices(const Task& task) {
+    task(0, *executor_, *arenas_);
+  }
 
  protected:
   static constexpr long parameter_floats = Program::slots.parameter_floats,
@@ -94,21 +102,31 @@ class ResidentRankStep
   WorkerShards shards_of_rank_;
 };
 
-/// What `LocalSgdExecution` is on the host: a `Worker`, of the same interface, trains, and after so many steps the
-/// devices' parameters become their mean, and their running statistics those of rank 0's. Results are means over a
-/// worker's own samples.
+/// What `LocalSgdExecution` is on the host: a `Worker` trains, and after so many steps the devices' parameters become
+/// their mean, and their running statistics those of rank 0's. Results are means over a worker's own samples.
+///
+///     void run_alone(int batch);  T& transport();  bool is_only();      as on the host
+///     int devices();  void on_devices(task)         how many the rank has; task(device, executor, arenas) for each, at
+///                                                   the same time
+///     Group group(int device)                       what one of them is among those of all ranks
 template <class Program, class Worker, int steps_alone>
 class ResidentLocalSgdStep : public Worker {
+  using Executor = typename Program::Kernels::Executor;
+
  public:
   template <class Devices, Transport T>
   ResidentLocalSgdStep(Devices& devices, T transport)
-      : Worker(devices, std::move(transport)), devices_(devices.executor(), this->transport()) {
-    devices_.weigh(1.0f / static_cast<float>(this->transport().size()));
+      : Worker(devices, std::move(transport)), all_(static_cast<std::size_t>(this->devices())) {
+    this->on_devices([this](int device, Executor& executor, auto&) {
+      auto& one = all_[static_cast<std::size_t>(device)];
+      one = std::make_unique<OneOfAll>(executor, this->group(device));
+      one->communicator.weigh(1.0f / static_cast<float>(one->group.size()));
+    });
   }
 
   void run(int batch) {
     abandoning_if_failed([&] {
-      if (steps_ == 0) share("parameters", Arena::parameters, Program::slots.parameter_floats);
+      if (steps_ == 0) share_parameters();
       ++steps_;
       this->run_alone(batch);
       if (steps_ % steps_alone == 0) average();
@@ -121,32 +139,45 @@ class ResidentLocalSgdStep : public Worker {
   }
 
  private:
-  /// Calls task(); if it fails, nothing that runs on this device waits for the others.
+  /// Calls task(); if it fails, nothing that runs on the rank's devices waits for others.
   template <class Task>
   void abandoning_if_failed(const Task& task) {
     try {
       task();
     } catch (...) {
       this->abandon();
-      devices_.abandon();
+      for (auto& one : all_) one->communicator.abandon();
       throw;
     }
   }
   void average() {
     if (this->is_only()) return;
-    devices_.add_up_weighted(*this->executor_, this->arenas_->memory(Arena::parameters),
-                             Program::slots.parameter_floats, {"parameters", -1, steps_});
-    if constexpr (Program::writes_buffers) share("running statistics", Arena::buffers, Program::slots.buffer_floats);
-    devices_.await(*this->executor_);
+    this->on_devices([this](int device, Executor& executor, auto& arenas) {
+      auto& communicator = all_[static_cast<std::size_t>(device)]->communicator;
+      communicator.add_up_weighted(executor, arenas.memory(Arena::parameters), Program::slots.parameter_floats,
+                                   {"parameters", -1, steps_});
+      if constexpr (Program::writes_buffers)
+        communicator.broadcast(executor, 0, arenas.memory(Arena::buffers), Program::slots.buffer_floats,
+                               {"running statistics", -1, steps_});
+      communicator.await(executor);
+    });
   }
-  /// What rank 0 has, for all.
-  void share(const char* what, Arena arena, long floats) {
-    if (floats > 0) devices_.broadcast(*this->executor_, 0, this->arenas_->memory(arena), floats, {what, -1, steps_});
+  /// All begin with what the first device of rank 0 has.
+  void share_parameters() {
+    this->on_devices([this](int device, Executor& executor, auto& arenas) {
+      all_[static_cast<std::size_t>(device)]->communicator.broadcast(
+          executor, 0, arenas.memory(Arena::parameters), Program::slots.parameter_floats, {"parameters", -1, steps_});
+    });
   }
 
-  DeviceCommunicator<typename Program::Kernels::Executor,
-                     std::remove_reference_t<decltype(std::declval<Worker&>().transport())>>
-      devices_;
+  struct OneOfAll {
+    using Group = typename Worker::Group;
+    Group group;
+    DeviceCommunicator<Executor, Group> communicator;
+
+    OneOfAll(Executor& executor, Group one) : group(std::move(one)), communicator(executor, group) {}
+  };
+  std::vector<std::unique_ptr<OneOfAll>> all_;  // of each of the rank's devices
   long steps_ = 0;
 };
 
@@ -156,6 +187,8 @@ namespace detail {
 template <class Program, Transport T, class Cut>
 class ResidentRankByItself : public OwnTransport<T>, public ResidentRank<Program, NoExchanges, Cut> {
  public:
+  using Group = Subgroup<T>;
+
   template <class Devices>
   ResidentRankByItself(Devices& devices, T transport)
       : OwnTransport<T>(std::move(transport)), ResidentRank<Program, NoExchanges, Cut>(devices) {}
@@ -165,6 +198,7 @@ class ResidentRankByItself : public OwnTransport<T>, public ResidentRank<Program
     this->numbers_ = this->shards_.numbers();
   }
   bool is_only() { return this->transport().size() == 1; }
+  Group group(int) { return Group::of_all(this->transport()); }
 };
 
 /// What `MachineByItself` is on the host.
@@ -174,6 +208,8 @@ class ResidentMachineByItself : public OwnTransport<T>,
   using Machine = ResidentRankStep<Program, Inner, bucket_bytes, Subgroup<T>, Cut>;
 
  public:
+  using Group = Subgroup<T>;
+
   template <class Devices>
   ResidentMachineByItself(Devices& devices, T all)
       : OwnTransport<T>(std::move(all)),
@@ -182,6 +218,7 @@ class ResidentMachineByItself : public OwnTransport<T>,
   using OwnTransport<T>::transport;
   void run_alone(int batch) { Machine::run(batch); }
   bool is_only() { return this->shards_.exchanges().group().size() == transport().size(); }
+  Group group(int) { return Group::of_all(transport()); }
 };
 
 }  // namespace detail

@@ -72,7 +72,7 @@ class PartsOfReplicas {
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   Group& replicas() { return *replicas_; }
   /// What connects a device with the others of the process.
-  ThreadTransport transport(int replica) { return {network_, replica}; }
+  ThreadTransport transport_inside(int replica) { return {network_, replica}; }
 
   /// Calls task(replica) on all of them. Where one fails, the others do not wait for it, now or later.
   template <class Task>
@@ -143,7 +143,7 @@ class ReplicatedResidentExecution
     run_each([&](int r) {
       parts_[index(r)] = std::make_unique<Part>(replicas.executor(r), replicas.arenas(r));
       if constexpr (Part::has_exchanges)
-        parts_[index(r)]->exchanges().connect(replicas.executor(r), ranks_.group(this->transport(r)));
+        parts_[index(r)]->exchanges().connect(replicas.executor(r), ranks_.group(this->transport_inside(r)));
     });
   }
   ~ReplicatedResidentExecution() { parts_.clear(); }  // before what connects the ranks
@@ -174,8 +174,11 @@ class ReplicatedResidentExecution
     return results_[index(i)].data();
   }
 
+ protected:
+  using Base::run_each, Base::abandon;
+
  private:
-  using Base::index, Base::parts_, Base::run_each, Base::abandon;
+  using Base::index, Base::parts_;
 
   /// This process's samples, of `of_all`.
   void run_of_all(int batch, long of_all) {
@@ -240,5 +243,55 @@ class ReplicatedResidentExecution
   mutable bool is_gathered_ = true;
   mutable std::array<Buffer, 4> results_;
 };
+
+namespace detail {
+
+/// As a list, which is there before and behind all that uses it.
+struct OwnRank {
+  std::vector<int> own_rank;
+};
+
+/// A rank with several devices that trains by itself between two meetings of all ranks: a `Worker` of
+/// `ResidentLocalSgdStep`. `by_machine`: all ranks of its machine train with it. Gradients are added up as `Inner`
+/// says.
+template <class Program, class Device, int count, class Inner, bool by_machine, long bucket_bytes, class Cut,
+          Transport T>
+class ResidentReplicasByThemselves : OwnRank,
+                                     public OwnTransport<T>,
+                                     public ReplicatedResidentExecution<Program, Device, count, Inner, bucket_bytes,
+                                                                        Cut, RanksOfDevices<Subgroup<T>>> {
+  using Replicas =
+      ReplicatedResidentExecution<Program, Device, count, Inner, bucket_bytes, Cut, RanksOfDevices<Subgroup<T>>>;
+
+ public:
+  using Group = DeviceOfRank<T>;
+
+  ResidentReplicasByThemselves(typename Replicas::Group& replicas, T all)
+      : OwnRank{{all.rank()}},
+        OwnTransport<T>(std::move(all)),
+        Replicas(replicas, those_of_worker(), transport().rank()) {}
+
+  using OwnTransport<T>::transport;
+  void run_alone(int batch) { Replicas::run(batch); }
+  bool is_only() { return those_of_worker().size() == transport().size(); }
+
+  static constexpr int devices() { return count; }
+  template <class Task>
+  void on_devices(const Task& task) {
+    this->run_each([&](int r) { task(r, this->replicas().executor(r), this->replicas().arenas(r)); });
+  }
+  Group group(int device) { return {this->transport_inside(device), transport()}; }
+
+ private:
+  /// The ranks that train together.
+  Subgroup<T> those_of_worker() {
+    if constexpr (by_machine)
+      return Subgroup<T>::of_machine(transport());
+    else
+      return {transport(), this->own_rank, 0, transport().link()};
+  }
+};
+
+}  // namespace detail
 
 }  // namespace tenet

@@ -22,7 +22,7 @@ class ResidentServedReplicas
 
   explicit ResidentServedReplicas(Group& replicas) : Base(replicas), sums_(count, replicas.limit()) {
     run_each([&](int r) {
-      parts_[index(r)] = std::make_unique<Part>(replicas.executor(r), replicas.arenas(r), this->transport(r),
+      parts_[index(r)] = std::make_unique<Part>(replicas.executor(r), replicas.arenas(r), this->transport_inside(r),
                                                 std::make_unique<ThreadTransport>(sums_, r));
     });
   }

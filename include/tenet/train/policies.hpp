@@ -243,7 +243,9 @@ struct Policies {
                    updates_parts = detail::UpdatesParts<Synchronisation> &&
                                    (has_ranks ? in_rounds || detail::ScattersGradients<Synchronisation>
                                               : detail::HasServers<Synchronisation>),
-                   has_replicas = requires { requires Strategy::has_replicas; }, differ = ranks_differ && !has_replicas,
+                   has_replicas = requires { requires Strategy::has_replicas; },
+                   averages = has_ranks && detail::AveragesParameters<Synchronisation>,
+                   differ = averages || (ranks_differ && !has_replicas),
                    has_levels = detail::HasLevels<Synchronisation> && has_ranks && !has_replicas;
     if constexpr (!alone && !replicates && !has_ranks)
       return std::type_identity<Strategy>{};
