@@ -142,6 +142,10 @@ constexpr Sgd sgd{.learning_rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01
 template <class World, class... Tags>
 using Rank = Trainer<WholeRows, MeanSquaredError, Sgd, Input, Distributed<World>, Tags...>;
 using One = Trainer<WholeRows, MeanSquaredError, Sgd, Input>;
+/// With values that a rank drops by its number among all.
+struct WithDropout : Sequential<Linear<16, 32>, ReLU, Dropout<25>, Linear<32, 3>> {};
+template <class World, class... Tags>
+using DroppingRank = Trainer<WithDropout, MeanSquaredError, Sgd, Input, Distributed<World>, Tags...>;
 
 template <class Weights>
 std::vector<float> parameters_of(Weights& weights) {
@@ -217,6 +221,8 @@ TEST_CASE("machines alone are what their ranks are on one machine, and where eac
   CHECK(train_on<4, Hierarchical<Ring, LocalSgd<2>>>(4, 3) == train_on<4, Ring>(4, 3));
   using World = ranks::MachineWorld<1>;
   CHECK(train_on<1, Hierarchical<AllReduce, LocalSgd<2>>>(3, 5) == train<Rank<World, LocalSgd<2>>, World>(3, 5));
+  CHECK(train<DroppingRank<World, Hierarchical<AllReduce, LocalSgd<2>>>, World>(3, 5) ==
+        train<DroppingRank<World, LocalSgd<2>>, World>(3, 5));
   // Of threads nothing is said: they are on one machine.
   using Known = Hierarchical<AllReduce, LocalSgd<2>>;
   CHECK(train<Rank<ThreadWorld, Known>, ThreadWorld>(3, 5) == train<Rank<ThreadWorld, AllReduce>, ThreadWorld>(3, 5));

@@ -1,6 +1,7 @@
 // Timelines of several devices and ranks; the policy itself is tested in tests/train/timeline.cpp.
 #include "tenet/train/timeline.hpp"
 
+#include <barrier>
 #include <tenet/parallel/hierarchical.hpp>
 #include <tenet/parallel/hogwild.hpp>
 #include <tenet/parallel/inter_op_parallel.hpp>
@@ -30,12 +31,14 @@ trace::File train_all(int ranks, int steps, int batch = 16) {
   std::vector<std::string> paths;
   for (int rank = 0; rank < ranks; ++rank) paths.push_back(folder / (std::to_string(rank) + ".json"));
   const network::Samples<Rank> samples(batch);
+  std::barrier written(ranks);
   ranks::run_well(ranks, [&](ThreadTransport& transport) {
     const ThreadWorld::Joined joined(transport);
     Rank trainer{{.learning_rate = 0.05f}, 0};
     for (int step = 0; step < steps; ++step) trainer.step(samples.inputs.data(), samples.targets.data(), batch);
     trainer.synchronize();
     trainer.timeline().write(paths[static_cast<std::size_t>(transport.rank())]);
+    written.arrive_and_wait();  // who ends tells the others so, which is in no file
   });
   TraceEvents::merge(paths, folder / "all.json");
   return trace::read(folder / "all.json");
@@ -372,10 +375,22 @@ TEST_CASE("machines by themselves: buckets move in each step, parameters when al
     CHECK(outside == 0);
     CHECK(averaged >= 3);  // twice in the training, and to synchronize
   }
-  // Planned for a step in which all meet, or for another one: buckets, by links of a machine.
-  const auto planned = planned_communication(file);
-  REQUIRE(planned.size() >= 2);
-  CHECK(planned[0].name.starts_with("bucket "));
+  // Planned are buckets, and, if the measured step is one in which all meet, parameters behind them.
+  const auto parameters_of = [](const trace::File& of) {
+    auto planned = planned_communication(of);
+    REQUIRE(planned.size() >= 2);
+    CHECK(planned[0].name.starts_with("bucket "));
+    return std::erase_if(planned, [](const trace::Event& event) { return event.name != "parameters"; }), planned;
+  };
+  const auto steps_of = file.of(TimelineReport::planned_process, 1, "step");
+  REQUIRE(!steps_of.empty());
+  bool meets = false;
+  for (const trace::Event& training : file.of(0, 1, "training step"))
+    if (std::abs(training.begin - steps_of[0].begin) < 0.002)
+      meets = static_cast<long>(training.arguments["step"].number) % steps_alone == 0;
+  CHECK(parameters_of(file).size() == (meets ? 1 : 0));
+  using Seldom = Learner<Distributed<ranks::MachineWorld<2>>, Hierarchical<AllReduce, LocalSgd<100>>, Buckets>;
+  CHECK(parameters_of(train_all<Seldom>(4, 3)).empty());
 }
 
 TEST_CASE("links: what one rank has sent another one has received, and when", "[timeline]") {

@@ -14,17 +14,14 @@ template <class Executor, Transport T>
 class DeviceLevels {
  public:
   DeviceLevels(Executor& executor, T& transport)
-      : inside_group_(Subgroup<T>::of_machine(transport)),
+      : machines_(machines_of(transport)),
+        inside_group_(Subgroup<T>::of_machine(transport)),
         inside_(executor, inside_group_),
-        owners_{inside_group_.size()} {
-    if constexpr (KnowsMachines<T>)
-      if (const MachineTopology* const machines = transport.machines(); machines != nullptr) {
-        owners_.count = machines->fewest();
-        if (inside_group_.rank() >= owners_.count) return;
-        between_group_.emplace(Subgroup<T>::between_machines(transport, *machines));
-        between_.emplace(executor, *between_group_);
-        between_->weigh(1);
-      }
+        owners_{machines_ == nullptr ? inside_group_.size() : machines_->fewest()} {
+    if (machines_ == nullptr || inside_group_.rank() >= owners_.count) return;
+    between_group_.emplace(Subgroup<T>::between_machines(transport, *machines_));
+    between_.emplace(executor, *between_group_);
+    between_->weigh(1);
   }
 
   void weigh(float weight) { inside_.weigh(weight); }
@@ -32,8 +29,7 @@ class DeviceLevels {
   void add_up_weighted(Executor& executor, float* data, long floats, MessageLabel label) {
     using Inner = typename Synchronisation::Inner;
     using Outer = typename Synchronisation::Outer;
-    if (owners_.count == inside_group_.size() && !between_)  // one machine
-      return inside_.template add_up_weighted<Inner>(executor, data, floats, label);
+    if (machines_ == nullptr) return inside_.template add_up_weighted<Inner>(executor, data, floats, label);
     inside_.reduce_to_owners(executor, data, floats, label, owners_);
     if (const FloatRange own = owners_.part(floats, inside_group_.rank(), 0); own.count > 0)
       between_->template add_up_weighted<Outer>(executor, data + own.first, own.count, label);
@@ -50,6 +46,7 @@ class DeviceLevels {
     if (inside_group_.rank() == 0 && between_) between_->broadcast(executor, 0, data, floats, label);
     inside_.broadcast(executor, 0, data, floats, label);
   }
+  /// What it does between machines is in the same order as what it does inside.
   void await(Executor& executor) { inside_.await(executor); }
   void abandon() noexcept {
     inside_.abandon();
@@ -65,6 +62,12 @@ class DeviceLevels {
     }
   };
 
+  static const MachineTopology* machines_of(T& transport) {
+    if constexpr (KnowsMachines<T>) return transport.machines();
+    return nullptr;
+  }
+
+  const MachineTopology* machines_;  // null: there is one
   Subgroup<T> inside_group_;
   std::optional<Subgroup<T>> between_group_;  // none: one machine, or this device owns no part
   DeviceCommunicator<Executor, Subgroup<T>> inside_;

@@ -74,8 +74,8 @@ struct Hierarchical {
 /// Machines take so many steps by themselves, in each of which their ranks add up gradients as `Inner` says, and have
 /// the same parameters; then the parameters become the mean of all ranks'. So there is next to nothing to wait for
 /// between machines, and nobody trains with the few samples of one rank. On one machine it is `Inner`; where each rank
-/// has a machine to itself, `Outer`. (Lin et al., Don't Use Large Mini-Batches, Use Local SGD, ICLR 2020, section 5:
-/// hierarchical local SGD; PyTorch's HierarchicalModelAverager averages inside of machines, too, after some steps.)
+/// has a machine to itself, `Outer`. (Lin et al., Don't Use Large Mini-Batches, Use Local SGD, ICLR 2020: hierarchical
+/// local SGD; PyTorch's HierarchicalModelAverager averages inside of machines, too, after some steps.)
 template <class Inner_, detail::AveragesParameters Outer_>
 struct Hierarchical<Inner_, Outer_> {
   using Inner = Inner_;

@@ -165,8 +165,10 @@ class ResidentLocalSgdStep : public Worker {
   /// All begin with what the first device of rank 0 has.
   void share_parameters() {
     this->on_devices([this](int device, Executor& executor, auto& arenas) {
-      all_[static_cast<std::size_t>(device)]->communicator.broadcast(
-          executor, 0, arenas.memory(Arena::parameters), Program::slots.parameter_floats, {"parameters", -1, steps_});
+      auto& communicator = all_[static_cast<std::size_t>(device)]->communicator;
+      communicator.broadcast(executor, 0, arenas.memory(Arena::parameters), Program::slots.parameter_floats,
+                             {"parameters", -1, steps_});
+      communicator.await(executor);  // the worker uses the transport
     });
   }
 

@@ -317,8 +317,7 @@ struct Policies {
   static constexpr bool has_known_levels() {
     if constexpr (detail::HasLevels<Synchronisation>)
       return detail::adds_up<typename Synchronisation::Inner> &&
-             (detail::adds_up<typename Synchronisation::Outer> ||
-              detail::AveragesParameters<typename Synchronisation::Outer>);
+             (detail::adds_up<typename Synchronisation::Outer> || detail::TrainsAlone<typename Synchronisation::Outer>);
     else
       return true;
   }
