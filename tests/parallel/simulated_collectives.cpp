@@ -206,6 +206,15 @@ TEST_CASE("machines by themselves exchange buckets, and all ranks parameters aft
     CHECK(steps.end(rank, 2) == Approx(3 * alone + times.last()).epsilon(1e-12));
     CHECK(steps.end(rank, 5) == Approx(2 * steps.end(rank, 2)).epsilon(1e-12));
   }
+  // A core that copies is free of it when all have met: each step is like the first one.
+  SimulatedTraining late = training;
+  late.updates_late = true;
+  late.core_share = 0.5;
+  late.steps_alone = 1;
+  const SimulatedSteps met = simulate(late, 2);
+  CHECK(met.end(0, 1) == Approx(2 * met.end(0, 0)).epsilon(1e-12));
+  late.steps_alone = 2;
+  CHECK(simulate(late, 2).end(0, 0) < met.end(0, 0));
   // On one machine there is no mean to be taken; alone on one there is nothing else.
   training.ranks_of_machine = 4;
   SimulatedTraining together = eight_buckets(4);

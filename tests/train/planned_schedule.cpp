@@ -140,8 +140,11 @@ TEST_CASE("gradients that move inside of machines take what links there do, and 
   // In the next pass, but for a step behind which workers meet: not before the last bucket has come.
   program.updates_late = true;
   program.parts.pop_back();
+  program.parts[1] = bucket(1, 3, 50, 0, 3);  // it would be there in time for the next pass
   const PlannedSchedule late = planned_schedule(program, {.workers = 8, .link = link});
-  CHECK(late.parameters[0].begin >= late.parts.back().end);
+  CHECK(late.parts.back().end == 60 + 2 + 50);
+  CHECK(late.parameters[0].begin == late.parts.back().end);
+  CHECK(planned_schedule(program, {.workers = 8, .link = link, .meets = false}).end == 72);
   // Whose ranks are all on one machine: its links are those of the transport.
   program = of_two_buckets({.gradients = &by_link, .parameters = &by_link, .steps = 4, .inside = true});
   link = {.seconds = 2, .seconds_per_float = 1};

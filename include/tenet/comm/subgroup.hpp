@@ -52,8 +52,7 @@ class Subgroup : public detail::RowOfGroup<T> {
   /// All ranks.
   static Subgroup of_all(T& transport) {
     Subgroup all(transport, nullptr, transport.rank(), transport.link());
-    all.is_machine_ = true;
-    if constexpr (KnowsMachines<T>) all.is_machine_ = transport.machines() == nullptr;
+    all.is_machine_ = true;  // or the transport knows better
     return all;
   }
   /// Those of all machines that have this rank's place, which all machines have.
