@@ -72,10 +72,12 @@ struct Hierarchical {
 };
 
 /// Machines take so many steps by themselves, in each of which their ranks add up gradients as `Inner` says, and have
-/// the same parameters; then the parameters become the mean of all ranks'. So there is next to nothing to wait for
-/// between machines, and nobody trains with the few samples of one rank. On one machine it is `Inner`; where each rank
-/// has a machine to itself, `Outer`. (Lin et al., Don't Use Large Mini-Batches, Use Local SGD, ICLR 2020: hierarchical
-/// local SGD; PyTorch's HierarchicalModelAverager averages inside of machines, too, after some steps.)
+/// the same parameters; then the parameters become the mean of all ranks', in which a machine counts by its number of
+/// ranks, as its samples do. (Ranks of a machine add up what is the same: that goes by its memory, and the parts
+/// between machines are those of any sum.) So there is next to nothing to wait for between machines, and nobody trains
+/// with the few samples of one rank. On one machine it is `Inner`; where each rank has a machine to itself, `Outer`.
+/// (Lin et al., Don't Use Large Mini-Batches, Use Local SGD, ICLR 2020: hierarchical local SGD; PyTorch's
+/// HierarchicalModelAverager averages inside of machines, too, after some steps.)
 template <class Inner_, detail::AveragesParameters Outer_>
 struct Hierarchical<Inner_, Outer_> {
   using Inner = Inner_;
