@@ -346,7 +346,9 @@ TEST_CASE("where the machine has no room for memory to share, its ranks exchange
   getrlimit(RLIMIT_FSIZE, &before);
   const rlimit little{1 << 16, before.rlim_max};  // bytes of a file: the first rank makes it
   if (environment->rank() == 0) setrlimit(RLIMIT_FSIZE, &little);
+  const auto begin = std::chrono::steady_clock::now();
   Mpi::Transport transport = Mpi::connect();
+  CHECK(std::chrono::steady_clock::now() - begin < 4s);  // nobody waits until all have joined, for 5 s
   setrlimit(RLIMIT_FSIZE, &before);
   CHECK(transport.is<MpiTransport>());
   CHECK(transport.memory(10) == nullptr);
@@ -354,6 +356,19 @@ TEST_CASE("where the machine has no room for memory to share, its ranks exchange
   std::fill_n(numbers.data(), 1000, 1.0f);
   all_reduce(transport, numbers.data(), 1000, {"numbers", 0, 1});
   CHECK(numbers.data()[999] == static_cast<float>(transport.size()));
+}
+
+TEST_CASE("where a rank cannot join the others' memory, all exchange messages", "[mpi]") {
+  rlimit before;
+  getrlimit(RLIMIT_AS, &before);
+  const rlimit little{1UL << 35, before.rlim_max};  // of addresses, of which the memory keeps 64 GiB
+  if (environment->rank() == environment->size() - 1) setrlimit(RLIMIT_AS, &little);
+  Mpi::Transport transport = Mpi::connect();
+  setrlimit(RLIMIT_AS, &before);
+  if (environment->size() > 1) CHECK(transport.is<MpiTransport>());
+  float number = 1;
+  all_reduce(transport, &number, 1, {"number", 0, 1});
+  CHECK(number == static_cast<float>(transport.size()));
 }
 
 TEST_CASE("where one of several machines has no room, all ranks exchange messages", "[mpi]") {

@@ -1,7 +1,10 @@
 #include "tenet/comm/shared_arena.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <filesystem>
 
 #include "../support/processes.hpp"
@@ -144,5 +147,20 @@ TEST_CASE("ranks that do not fit together are told so", "[shared_arena]") {
                                      ": cannot be entered; expected one process for rank 1");
         }) == 1);
   CHECK(connected(name, {1L << 37})[0].find("is full") != std::string::npos);
+  CHECK(!exists(name));
+}
+
+TEST_CASE("whether there is room is known before others wait for it, and nothing is left behind", "[shared_arena]") {
+  const std::string name = processes::new_name();
+  CHECK(SharedArena::has_room(name, 2, 1000));
+  CHECK(!exists(name));
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit little{1 << 12, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &little);
+  const bool has_room = SharedArena::has_room(name, 2, 1 << 20);
+  setrlimit(RLIMIT_FSIZE, &before);
+  CHECK(!has_room);
   CHECK(!exists(name));
 }

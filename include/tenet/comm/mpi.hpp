@@ -370,15 +370,19 @@ struct Mpi {
   static std::optional<SharedMemoryTransport> share_machines(MpiTransport& messages, const MachineTopology& machines) {
     if (machines.most() == 1 || machines.most() > most_sharing) return std::nullopt;
     const MessageLabel label{"memory of the machine", -1, -1};
-    struct {
-      long process, time;
-    } name{getpid(), std::chrono::system_clock::now().time_since_epoch().count()};
+    struct Name {
+      long process, time, has_room;
+      std::string text() const { return "/tenet-mpi-" + std::to_string(process) + "-" + std::to_string(time); }
+    } name{getpid(), std::chrono::system_clock::now().time_since_epoch().count(), 0};
     auto group = Subgroup<MpiTransport>::of_machine(messages, machines);
+    // Asked before, so that nobody waits for what cannot come: in a container there may be 64 MB, and others in it.
+    if (group.rank() == 0) name.has_room = SharedMemoryTransport::has_room(name.text(), group.size());
     broadcast_value(group, 0, name, label);
     std::optional<SharedMemoryTransport> result;
     try {
-      result.emplace("/tenet-mpi-" + std::to_string(name.process) + "-" + std::to_string(name.time), group.rank(),
-                     group.size(), messages.limit(), joining, machines.ranks(machines.machine_of(messages.rank())));
+      if (name.has_room != 0)
+        result.emplace(name.text(), group.rank(), group.size(), messages.limit(), joining,
+                       machines.ranks(machines.machine_of(messages.rank())));
     } catch (const Error&) {
     }
     float sharing = result ? 1 : 0;

@@ -47,6 +47,17 @@ class SharedArena {
     remove_name();
   }
 
+  /// Whether the machine has room for so much, by that name: what rank 0 may ask before it lets the others wait for it.
+  static bool has_room(const std::string& name, int size, long bytes) {
+    SharedArena trial(name, 0, size, bytes);
+    try {
+      trial.create();
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
+  }
+
   SharedArena(const SharedArena&) = delete;
   SharedArena& operator=(const SharedArena&) = delete;
 

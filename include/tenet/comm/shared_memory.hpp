@@ -41,6 +41,8 @@ class SharedMemoryTransport {
       way(other).bells = &bells(other);
     }
   }
+  /// Whether there is room for so many ranks, as far as one process can tell.
+  static bool has_room(const std::string& name, int size) { return SharedArena::has_room(name, size, bytes_for(size)); }
 
   int rank() const { return arena_->rank(); }
   int size() const { return arena_->size(); }
