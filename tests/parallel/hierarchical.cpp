@@ -113,6 +113,13 @@ TEST_CASE("AllReduce goes by machines by itself, and gives the same bits with Re
                                mistake::NotReproducible<Distributed<ThreadWorld>, mistake::Nothing>>);
 }
 
+static_assert(
+    std::is_same_v<
+        decltype(Policies<
+                 Features<16>, Distributed<ThreadWorld>,
+                 Hierarchical<AllReduce, Hierarchical<AllReduce, LocalSgd<4>>>>::explanation<mistake::Nothing>())::type,
+        mistake::LevelUnknown<Hierarchical<AllReduce, Hierarchical<AllReduce, LocalSgd<4>>>, mistake::Nothing>>);
+
 TEST_CASE("a summary says what goes inside of machines and between them", "[hierarchical]") {
   const auto line = []<class Policy>() {
     using T = Trainer<networks::WholeRows, CrossEntropy, PlainSgd, Features<16>, Distributed<ThreadWorld>, Policy>;
