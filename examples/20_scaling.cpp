@@ -4,6 +4,7 @@
 // test: --network resnet18 --workers 16 --jitter 0.2
 #include <tenet/parallel/data_parallel.hpp>
 #include <tenet/parallel/distributed.hpp>
+#include <tenet/parallel/hierarchical.hpp>
 #include <tenet/parallel/local_sgd.hpp>
 #include <tenet/parallel/parameter_server.hpp>
 #include <tenet/parallel/step_time.hpp>
@@ -46,13 +47,17 @@ std::vector<Scaling> all_policies(const StepTimeOptions& options, int most) {
   std::printf("%-38s %6s %12s %12s %12s %14s %8s\n", "policy", "worker", "step, ms", "exchange, ms", "exposed, ms",
               "samples / s", "efficiency");
   using World = Distributed<Imagined>;
-  return {scaling<Rank<Net, World>>("AllReduce", options, most),
-          scaling<Rank<Net, World, Ring>>("Ring", options, most),
-          scaling<Rank<Net, Distributed<Imagined, DataParallel<4>>>>("DataParallel<4> in each rank", options, most),
-          scaling<Rank<Net, World, LocalSgd<8>>>("LocalSgd<8>", options, most),
-          scaling<Rank<Net, World, ParameterServer<>>>("ParameterServer, sharded", options, most),
-          scaling<Rank<Net, World, ParameterServer<Sharded, Asynchronous>>>("… asynchronous", options, most),
-          scaling<Rank<Net, World, ParameterServer<OnRank<0>>>>("ParameterServer on one rank", options, most)};
+  StepTimeOptions of_machines = options;
+  of_machines.ranks_of_machine = 8;
+  return {
+      scaling<Rank<Net, World>>("AllReduce", options, most),
+      scaling<Rank<Net, World, Ring>>("Ring", options, most),
+      scaling<Rank<Net, Distributed<Imagined, DataParallel<4>>>>("DataParallel<4> in each rank", options, most),
+      scaling<Rank<Net, World, LocalSgd<8>>>("LocalSgd<8>", options, most),
+      scaling<Rank<Net, World, Hierarchical<AllReduce, LocalSgd<8>>>>("… of machines of 8 ranks", of_machines, most),
+      scaling<Rank<Net, World, ParameterServer<>>>("ParameterServer, sharded", options, most),
+      scaling<Rank<Net, World, ParameterServer<Sharded, Asynchronous>>>("… asynchronous", options, most),
+      scaling<Rank<Net, World, ParameterServer<OnRank<0>>>>("ParameterServer on one rank", options, most)};
 }
 
 int main(int argc, char** argv) {

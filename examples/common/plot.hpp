@@ -91,9 +91,10 @@ class Plot {
   std::size_t place(const std::string& name) const {
     return static_cast<std::size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
   }
-  /// Colours that are told apart by colour-blind readers, too (Okabe and Ito).
+  /// Colours that are told apart by colour-blind readers, too (Okabe and Ito, and a brown).
   std::string colour(std::size_t i) const {
-    static const char* const colours[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"};
+    static const char* const colours[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
+                                          "#E69F00", "#56B4E9", "#000000", "#8C564B"};
     return colours[i % std::size(colours)];
   }
   /// A point of the i-th curve's form.
