@@ -324,13 +324,14 @@ TEST_CASE("the predicted step of ranks on machines is that of a real training ov
 
 TEST_CASE("the predicted step of machines by themselves is that of a real training over a simulated network",
           "[step_time]") {
-  for (const int on_machine : {1, 2, 3}) {
+  for (const int on_machine : {1, 3}) {
     ranks_of_machine = on_machine;
     CAPTURE(on_machine);
-    check_all<Rank, Hierarchical<AllReduce, LocalSgd<2>>, BucketBytes<16384>>();
-    check_all<Rank, Hierarchical<Ring, LocalSgd<4>>, BucketBytes<1 << 20>>();
     check_all<NormalizedRank, Hierarchical<AllReduce, LocalSgd<2>>, BucketBytes<1024>>();
   }
+  ranks_of_machine = 2;
+  check_all<Rank, Hierarchical<AllReduce, LocalSgd<2>>, BucketBytes<16384>>();
+  check_all<Rank, Hierarchical<Ring, LocalSgd<4>>, BucketBytes<1 << 20>>();
   ranks_of_machine = 1;
 }
 
