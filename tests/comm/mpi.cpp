@@ -358,6 +358,17 @@ TEST_CASE("where the machine has no room for memory to share, its ranks exchange
   CHECK(numbers.data()[999] == static_cast<float>(transport.size()));
 }
 
+TEST_CASE("ranks that are started on machines of some each are there", "[mpi]") {
+  const char* const said = std::getenv("RANKS_OF_MACHINE");  // as tools/over_tcp.sh does
+  if (said == nullptr) return;
+  const int of_machine = std::atoi(said);
+  const MpiTransport transport({}, 20s);
+  REQUIRE(transport.machines() != nullptr);
+  CHECK(transport.machines()->count() * of_machine == transport.size());
+  CHECK(transport.machines()->most() == of_machine);
+  CHECK(transport.machines()->machine_of(transport.rank()) == transport.rank() / of_machine);
+}
+
 TEST_CASE("where a rank cannot join the others' memory, all exchange messages", "[mpi]") {
   rlimit before;
   getrlimit(RLIMIT_AS, &before);

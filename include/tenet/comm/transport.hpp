@@ -89,19 +89,6 @@ concept HasDoorbell = requires(T& transport) {
   { transport.doorbell() } -> std::same_as<Doorbell*>;
 };
 
-/// A rank's transport as a base class: it is there before other ones that use it, and when they end.
-template <Transport T>
-class OwnTransport {
- public:
-  T& transport() { return transport_; }
-
- protected:
-  explicit OwnTransport(T transport) : transport_(std::move(transport)) {}
-
- private:
-  T transport_;
-};
-
 /// Whether a transport gains by knowing what will come before it comes.
 template <class T>
 concept ExpectsMessages = requires(T& transport, float* to) { transport.expect(0, 0L, MessageLabel{}, to); };
@@ -187,5 +174,18 @@ inline constexpr long unknown_length = -1;
   fail(where, what, described(expected, expected_floats), described(found, found_floats));
 }
 }  // namespace detail
+
+/// A rank's transport as a base class: it is there before other ones that use it, and when they end.
+template <Transport T>
+class OwnTransport {
+ public:
+  T& transport() { return transport_; }
+
+ protected:
+  explicit OwnTransport(T transport) : transport_(std::move(transport)) {}
+
+ private:
+  T transport_;
+};
 
 }  // namespace tenet

@@ -86,4 +86,15 @@ class DeviceCommunicator {
   float known_weight_ = -1;
 };
 
+/// A device's communicator, and the group that it goes by. It stays where it is.
+template <class Executor, DeviceGroup Group>
+struct GroupedDevice {
+  Group group;
+  DeviceCommunicator<Executor, Group> communicator;
+
+  GroupedDevice(Executor& executor, Group among) : group(std::move(among)), communicator(executor, group) {}
+  GroupedDevice(const GroupedDevice&) = delete;
+  GroupedDevice& operator=(const GroupedDevice&) = delete;
+};
+
 }  // namespace tenet

@@ -7,53 +7,53 @@
 namespace tenet {
 
 /// One device of several on several machines, one of each rank: what `DeviceCommunicator` is, for `Hierarchical`. The
-/// first devices of each machine, as many as the machine with fewest has, own a part of the numbers each. A part's sum
-/// over the machine comes to its owner, then the owners of a part on all machines add up theirs, and it goes from its
-/// owner to the others. Of what is few numbers, too.
+/// first devices of each machine, as many as the machine with fewest has, own a part of the numbers each, however few
+/// these are. A part's sum over the machine comes to its owner, then the owners of a part on all machines add up
+/// theirs, and it goes from its owner to the others.
 template <class Executor, Transport T>
 class DeviceLevels {
  public:
   DeviceLevels(Executor& executor, T& transport)
       : machines_(machines_of(transport)),
-        inside_group_(Subgroup<T>::of_machine(transport)),
-        inside_(executor, inside_group_),
-        owners_{machines_ == nullptr ? inside_group_.size() : machines_->fewest()} {
-    if (machines_ == nullptr || inside_group_.rank() >= owners_.count) return;
-    between_group_.emplace(Subgroup<T>::between_machines(transport, *machines_));
-    between_.emplace(executor, *between_group_);
-    between_->weigh(1);
+        inside_(executor, Subgroup<T>::of_machine(transport)),
+        owners_{machines_ == nullptr ? inside_.group.size() : machines_->fewest()} {
+    if (machines_ == nullptr || inside_.group.rank() >= owners_.count) return;
+    between_.emplace(executor, Subgroup<T>::between_machines(transport, *machines_));
+    between_->communicator.weigh(1);
   }
 
-  void weigh(float weight) { inside_.weigh(weight); }
+  void weigh(float weight) { inside().weigh(weight); }
   template <class Synchronisation>
   void add_up_weighted(Executor& executor, float* data, long floats, MessageLabel label) {
     using Inner = typename Synchronisation::Inner;
     using Outer = typename Synchronisation::Outer;
-    if (machines_ == nullptr) return inside_.template add_up_weighted<Inner>(executor, data, floats, label);
-    inside_.reduce_to_owners(executor, data, floats, label, owners_);
-    if (const FloatRange own = owners_.part(floats, inside_group_.rank(), 0); own.count > 0)
-      between_->template add_up_weighted<Outer>(executor, data + own.first, own.count, label);
-    inside_.gather_from_owners(executor, data, floats, label, owners_);
+    if (machines_ == nullptr) return inside().template add_up_weighted<Inner>(executor, data, floats, label);
+    inside().reduce_to_owners(executor, data, floats, label, owners_);
+    if (const FloatRange own = owners_.part(floats, inside_.group.rank(), 0); own.count > 0)
+      between_->communicator.template add_up_weighted<Outer>(executor, data + own.first, own.count, label);
+    inside().gather_from_owners(executor, data, floats, label, owners_);
   }
   void add_up(Executor& executor, const float* from, float* to, long floats, MessageLabel label) {
-    inside_.add_up(executor, from, to, floats, label);
-    if (inside_group_.rank() == 0 && between_) between_->add_up(executor, to, to, floats, label);
-    inside_.broadcast(executor, 0, to, floats, label);
+    inside().add_up(executor, from, to, floats, label);
+    if (is_first_of_several()) between_->communicator.add_up(executor, to, to, floats, label);
+    inside().broadcast(executor, 0, to, floats, label);
   }
   /// Of device 0, which is the first of its machine.
   void broadcast(Executor& executor, int root, float* data, long floats, MessageLabel label) {
     if (root != 0) fail("Hierarchical", "broadcast: root", "0", root);
-    if (inside_group_.rank() == 0 && between_) between_->broadcast(executor, 0, data, floats, label);
-    inside_.broadcast(executor, 0, data, floats, label);
+    if (is_first_of_several()) between_->communicator.broadcast(executor, 0, data, floats, label);
+    inside().broadcast(executor, 0, data, floats, label);
   }
   /// What it does between machines is in the same order as what it does inside.
-  void await(Executor& executor) { inside_.await(executor); }
+  void await(Executor& executor) { inside().await(executor); }
   void abandon() noexcept {
-    inside_.abandon();
-    if (between_) between_->abandon();
+    inside().abandon();
+    if (between_) between_->communicator.abandon();
   }
 
  private:
+  using Device = GroupedDevice<Executor, Subgroup<T>>;
+
   /// The first ones of a machine.
   struct FirstDevices {
     int count;
@@ -66,12 +66,12 @@ class DeviceLevels {
     if constexpr (KnowsMachines<T>) return transport.machines();
     return nullptr;
   }
+  auto& inside() { return inside_.communicator; }
+  bool is_first_of_several() const { return machines_ != nullptr && inside_.group.rank() == 0; }
 
   const MachineTopology* machines_;  // null: there is one
-  Subgroup<T> inside_group_;
-  std::optional<Subgroup<T>> between_group_;  // none: one machine, or this device owns no part
-  DeviceCommunicator<Executor, Subgroup<T>> inside_;
-  std::optional<DeviceCommunicator<Executor, Subgroup<T>>> between_;
+  Device inside_;
+  std::optional<Device> between_;  // none: one machine, or this device owns no part
   FirstDevices owners_;
 };
 

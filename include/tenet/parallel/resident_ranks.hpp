@@ -172,13 +172,7 @@ class ResidentLocalSgdStep : public Worker {
     });
   }
 
-  struct OneOfAll {
-    using Group = typename Worker::Group;
-    Group group;
-    DeviceCommunicator<Executor, Group> communicator;
-
-    OneOfAll(Executor& executor, Group one) : group(std::move(one)), communicator(executor, group) {}
-  };
+  using OneOfAll = GroupedDevice<Executor, typename Worker::Group>;
   std::vector<std::unique_ptr<OneOfAll>> all_;  // of each of the rank's devices
   long steps_ = 0;
 };
