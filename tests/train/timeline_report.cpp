@@ -207,7 +207,7 @@ TEST_CASE("a report says what communication it does not plan", "[timeline_report
   hand.program.synchronisation = "somebody's";
   hand.program.traffic = {.gradients = &detail::ring_moves};
   TimelineRecorder recorder(100);
-  recorder.describe_link({.workers = 2, .seconds = 1e-5, .seconds_per_float = 1e-7});
+  recorder.describe_link({2, {.seconds = 1e-5, .seconds_per_float = 1e-7, .seconds_per_sum = 0}});
   TimelineRow& device = recorder.add_row("device 0");
   for (int s = 0; s < 4; ++s) hand.add(device, s, 1'000'000 + 10'000 * s, 1'010'000 + 10'000 * s);
   device.add({.begin = 1'000'000, .end = 1'040'000, .number = 4, .step = 1, .kind = SpanKind::training_step});

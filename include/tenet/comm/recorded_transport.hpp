@@ -18,11 +18,7 @@ class RecordedTransport {
       : timeline_row(&device.recorder().add_row(std::move(name), transport.rank())),
         device_{&device},
         transport_(std::move(transport)) {
-    const LinkCost cost = transport_.link();
-    device.recorder().describe_link({transport_.size(), cost.seconds, cost.seconds_per_float, cost.seconds_per_sum,
-                                     cost.shares, cost.is_wire, cost.machine.count, cost.machine.fewest,
-                                     cost.machine.most, cost.machine.seconds, cost.machine.seconds_per_float,
-                                     cost.machine.shares, cost.machine.keeps_tree});
+    device.recorder().describe_link({transport_.size(), transport_.link()});
   }
 
   TimelineRow* timeline_row;

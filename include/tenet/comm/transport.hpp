@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 #include <tenet/core/error.hpp>
+#include <tenet/core/link_cost.hpp>
 
 /// How ranks, which may be threads or processes, exchange numbers. Collectives are written once over this.
 namespace tenet {
@@ -26,26 +27,6 @@ inline std::string text(const MessageLabel& label) {
   if (label.step >= 0) result.append(" of step ").append(std::to_string(label.step));
   return result;
 }
-
-/// How ranks lie on machines, and what a message between ranks of one machine costs, as in `LinkCost`.
-struct MachineCost {
-  int count = 1;             ///< machines; 1: what `LinkCost` says is said of all ranks
-  int fewest = 1, most = 1;  ///< ranks of one of them
-  double seconds = 0, seconds_per_float = 0;
-  bool shares = false;      ///< whether the ranks of a machine have memory in common
-  bool keeps_tree = false;  ///< sums of machines, added up, are sums in the order of the tree of all ranks
-};
-
-/// What a message of n floats costs, to choose between algorithms: seconds + n · seconds_per_float; and adding up n
-/// floats: n · seconds_per_sum. Where there are several machines it is a message from one to another.
-struct LinkCost {
-  double seconds = 1e-6;
-  double seconds_per_float = 1e-9;
-  double seconds_per_sum = 1e-9;
-  bool shares = false;   ///< whether the ranks have memory in common
-  bool is_wire = false;  ///< whether each two of them have a link of their own; else a rank sends to one at a time
-  MachineCost machine{};
-};
 
 /// One rank's end of the connections among all.
 ///

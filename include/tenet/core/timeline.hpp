@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tenet/core/link_cost.hpp>
 #include <tenet/core/span.hpp>
 #include <utility>
 #include <vector>
@@ -75,14 +76,10 @@ class TimelineRow {
   std::atomic<std::uint64_t> done_{0};
 };
 
-/// What a message between so many workers, ranks or replicas, is expected to cost: see `LinkCost`, and `MachineCost`.
+/// What a message between so many workers, ranks or replicas, is expected to cost.
 struct TimelineLink {
   int workers = 1;
-  double seconds = 0, seconds_per_float = 0, seconds_per_sum = 0;
-  bool shares = false, is_wire = false;
-  int machines = 1, fewest_on_machine = 1, most_on_machine = 1;
-  double seconds_inside = 0, seconds_per_float_inside = 0;
-  bool shares_inside = false, keeps_tree = false;
+  LinkCost cost{};
 };
 
 /// The rows of one rank. Rows stay where they are.

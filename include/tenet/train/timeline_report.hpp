@@ -266,14 +266,7 @@ class TimelineReport {
       if (!program.trains) continue;
       MeasuredStep step{*median, &program};
       const int batch = static_cast<int>(median->number);
-      PlannedFor given{.batch = batch, .workers = link_.workers, .meets = meets(program, *median)};
-      given.link = {link_.seconds,
-                    link_.seconds_per_float,
-                    link_.seconds_per_sum,
-                    link_.shares,
-                    link_.is_wire,
-                    {link_.machines, link_.fewest_on_machine, link_.most_on_machine, link_.seconds_inside,
-                     link_.seconds_per_float_inside, link_.shares_inside, link_.keeps_tree}};
+      PlannedFor given{.batch = batch, .workers = link_.workers, .link = link_.cost, .meets = meets(program, *median)};
       given.seconds_of_cost = computing(step) / planned_schedule(program, given).computing;
       step.plan = planned_schedule(program, given);
       return step;
