@@ -29,8 +29,7 @@ void draw(Options& options) {
 
   using Program = typename Training::Training;  // the result of every pass is a constant that may be asked
   int operations = 0;                           // a view, as a reshape, costs nothing and does not count
-  for (const auto& node : Program::graph.nodes)
-    operations += node.operation != nullptr && node.operation->kind != Kind::view;
+  for (const auto& node : Program::graph.nodes) operations += node.is_computed() && node.operation->kind != Kind::view;
   std::printf("\ntraced %d nodes (%d merged, %d simplified away); %d live: %d forward, %d operations in all\n",
               Program::trace.count, Program::trace.merged, Program::trace.simplified, Program::graph.count,
               Program::graph.forward_count, operations);

@@ -84,7 +84,7 @@ std::vector<long> prepared_floats() {
   std::vector<long> found;
   for (int i = 0; i < Program::graph.count; ++i) {
     const auto& node = Program::graph.nodes[i];
-    if (node.operation != nullptr && node.operation->name == std::string("prepare_conv2d_weight"))
+    if (node.is_computed() && node.operation->name == std::string("prepare_conv2d_weight"))
       found.push_back(node.type->size());
   }
   return found;

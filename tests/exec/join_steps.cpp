@@ -106,8 +106,8 @@ TEST_CASE("places of sums that are taken earlier are nobody else's", "[join_step
   for (int i = 0; i < ResNetStep::graph.count; ++i)
     for (int j = 0; j < ResNetStep::graph.count; ++j) {
       const auto &sum = ResNetStep::graph.nodes[i], &other = ResNetStep::graph.nodes[j];
-      if (i == j || sum.operation == nullptr || sum.operation->kind != Kind::reduction || sum.type->batched) continue;
-      if (other.operation == nullptr || other.operation->kind == Kind::view || !ResNetStep::fusion.stored[j]) continue;
+      if (i == j || !sum.is_computed() || sum.operation->kind != Kind::reduction || sum.type->batched) continue;
+      if (!other.is_computed() || other.operation->kind == Kind::view || !ResNetStep::fusion.stored[j]) continue;
       const Place &of_sum = ResNetStep::plan.place[i], &of_other = ResNetStep::plan.place[j];
       if (of_sum.arena == Arena::fixed) REQUIRE(of_sum != of_other);
     }

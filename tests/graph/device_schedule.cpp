@@ -61,7 +61,7 @@ constexpr bool towers_keep_their_devices() {
   int device[2] = {-1, -1};
   for (int s = 0; s < P::order.count; ++s) {
     const auto& node = P::graph.nodes[P::order.head[s]];
-    const std::string_view name = node.operation == nullptr ? "" : node.operation->name;
+    const std::string_view name = node.is_computed() ? node.operation->name : "";
     if ((name != "matmul" && name != "outer_sum") || node.layer >= 8) continue;
     int& of = device[node.layer < 4 ? 0 : 1];
     if (of >= 0 && of != P::order.device[s]) return false;
@@ -86,7 +86,7 @@ void check_order() {
     CHECK((order.device[s] >= 0 && order.device[s] < order.devices));
     if (s < order.prepared) CHECK(order.device[s] == 0);
     for_each_read(P::graph, P::fusion, order.head[s], [&](int value, bool) {
-      if (P::graph.nodes[value].operation == nullptr) return;
+      if (!P::graph.nodes[value].is_computed()) return;
       const int from = order.step[value];
       CHECK(from <= s);
       if (from < s && order.device[from] != order.device[s]) CHECK(order.before[s][order.device[from]] > from);

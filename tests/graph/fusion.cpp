@@ -35,7 +35,7 @@ template <class Program>
 constexpr int convolutions_with_epilogue() {
   int count = 0;
   for (int i = 0; i < Program::graph.count; ++i)
-    count += Program::graph.nodes[i].operation != nullptr &&
+    count += Program::graph.nodes[i].is_computed() &&
              std::string_view(Program::graph.nodes[i].operation->name) == "conv2d" &&
              Program::fusion.epilogue[i] >= 0 && Program::fusion.absorbed[i];
   return count;

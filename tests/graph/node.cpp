@@ -14,10 +14,10 @@ using Traced = traced::Training<networks::Residual, Image<2, 6, 5>, CrossEntropy
 TEST_CASE("a node is an operation with its operands, or a leaf with its source") {
   for (int i = 0; i < Traced::graph.count; ++i) {
     const auto& node = Traced::graph.nodes[i];
-    CHECK((node.operation != nullptr) == (node.source == Source::operation));
+    CHECK((node.operation != nullptr) == node.is_computed());
     REQUIRE(node.type != nullptr);
-    CHECK(node.operand_count == (node.operation != nullptr ? node.operation->operand_count : 0));
-    if (node.operation != nullptr) CHECK(*node.type == *node.operation->result);
+    CHECK(node.operand_count == (node.is_computed() ? node.operation->operand_count : 0));
+    if (node.is_computed()) CHECK(*node.type == *node.operation->result);
     CHECK(node.type->size() > 0);
   }
 }

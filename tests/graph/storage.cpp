@@ -33,7 +33,7 @@ constexpr Count count(std::string_view name = {}) {
   Count result;
   for (int i = 0; i < Program::graph.count; ++i) {
     const auto& node = Program::graph.nodes[i];
-    if (node.operation == nullptr || !Program::fusion.stored[i] || node.type->batched != batched) continue;
+    if (!node.is_computed() || !Program::fusion.stored[i] || node.type->batched != batched) continue;
     if (!name.empty() && name != node.operation->name) continue;
     (Program::storage.is_narrow(i) ? result.narrow : result.whole)++;
   }

@@ -32,7 +32,7 @@ struct Leaves {
 template <class Program>
 constexpr int leaves(Source source) {
   int count = 0;
-  for (const auto& node : Program::graph.nodes) count += node.operation == nullptr && node.source == source;
+  for (const auto& node : Program::graph.nodes) count += node.source == source;
   return count;
 }
 using LeavesProgram = traced::Inference<Leaves, Features<3>>;

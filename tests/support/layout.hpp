@@ -13,7 +13,7 @@ constexpr std::array<int, 2> images(tenet::Layout layout = tenet::Layout::channe
   std::array<int, 2> count{};
   for (int i = 0; i < Program::graph.count; ++i) {
     const auto& node = Program::graph.nodes[i];
-    if (node.operation == nullptr || !Program::fusion.stored[i] || !node.type->batched) continue;
+    if (!node.is_computed() || !Program::fusion.stored[i] || !node.type->batched) continue;
     if (!planes_of(*node.type).have_order()) continue;
     ++count[0];
     count[1] += Program::storage.layout[i] == layout;

@@ -35,10 +35,8 @@ class ShadowRun {
   int errors = 0, reads = 0, written_in_place = 0, old_values_read = 0, conversions = 0, rooms = 0;
 
  private:
-  static bool is(int i, tenet::Kind kind) {
-    return graph.nodes[i].operation != nullptr && graph.nodes[i].operation->kind == kind;
-  }
-  static bool computed(int i) { return graph.nodes[i].operation != nullptr; }
+  static bool is(int i, tenet::Kind kind) { return graph.nodes[i].is(kind); }
+  static bool computed(int i) { return graph.nodes[i].is_computed(); }
 
   struct Read {
     int value;

@@ -39,7 +39,7 @@ template <class Program>
 constexpr int operations(std::string_view name = {}) {
   int count = 0;
   for (const auto& node : Program::graph.nodes)
-    if (node.operation != nullptr && node.operation->kind != tenet::Kind::view)
+    if (node.is_computed() && node.operation->kind != tenet::Kind::view)
       count += name.empty() || name == node.operation->name;
   return count;
 }

@@ -31,15 +31,14 @@ constexpr int outputs(Destination destination) {
 template <class Program>
 constexpr int leaves(Source source) {
   int count = 0;
-  for (const auto& node : Program::graph.nodes) count += node.operation == nullptr && node.source == source;
+  for (const auto& node : Program::graph.nodes) count += node.source == source;
   return count;
 }
 template <class Program>
 constexpr int gradient_operations() {
   int count = 0;
   for (const auto& node : Program::graph.nodes)
-    if (node.operation != nullptr)
-      count += std::string_view(node.operation->name).find("gradient") != std::string_view::npos;
+    if (node.is_computed()) count += std::string_view(node.operation->name).find("gradient") != std::string_view::npos;
   return count;
 }
 /// Neither gradients nor anything that changes the network.

@@ -19,7 +19,7 @@ struct LoweringPass {
   const Plan& plan;
   Lowered<Device, room> lowered{};
 
-  constexpr bool is(int i, Kind kind) const { return g.nodes[i].operation && g.nodes[i].operation->kind == kind; }
+  constexpr bool is(int i, Kind kind) const { return g.nodes[i].is(kind); }
 
   /// How elements of `space` with channels last, or not, read those of `type` that lie the other way round.
   static constexpr Access across(const TensorInfo& space, Layout order, const TensorInfo& type) {
@@ -356,9 +356,9 @@ constexpr LoweredSize room_for(const G& graph, const Fusion<G::count>& fusion, c
   room.calls = 2 * room.steps;
   room.inputs = room.outputs = room.steps;
   for (int m = 0; m < fusion.members; ++m) room.inputs += graph.nodes[fusion.member[m]].operand_count;
-  for (int i = 0; i < G::count; ++i) room.outputs += fusion.stored[i] && graph.nodes[i].operation != nullptr;
+  for (int i = 0; i < G::count; ++i) room.outputs += fusion.stored[i] && graph.nodes[i].is_computed();
   for (int i = 0; i < G::count && joins_steps<typename G::Context::Device>; ++i) {
-    if (graph.nodes[i].operation == nullptr || graph.nodes[i].operation->kind != Kind::reduction) continue;
+    if (!graph.nodes[i].is(Kind::reduction)) continue;
     ++room.calls, ++room.steps;
     room.inputs += max_region_inputs;
     room.outputs += max_region_outputs;

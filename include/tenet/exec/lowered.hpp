@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/core/same_address.hpp>
 #include <tenet/device/element.hpp>
 #include <tenet/graph/memory_plan.hpp>
 #include <tenet/ops/activation.hpp>
@@ -79,7 +80,7 @@ struct RegionProgram {
   friend constexpr bool operator==(const RegionProgram& a, const RegionProgram& b) {
     if (a.signature != b.signature) return false;
     for (int i = 0; i < a.wiring.operations; ++i)
-      if (a.functions[i] != b.functions[i]) return false;
+      if (!same_address(a.functions[i], b.functions[i])) return false;
     return a.role == b.role && a.wiring == b.wiring;
   }
 };
@@ -88,9 +89,9 @@ struct RegionProgram {
 template <class Device>
 constexpr Pointwise pointwise_of(typename RegionProgram<Device>::Function function) {
   using Lane = typename Device::Lane;
-  if (function == &detail::element_thunk<ops::Add, Lane>) return Pointwise::add;
-  if (function == &detail::element_thunk<ops::Relu, Lane>) return Pointwise::relu;
-  if (function == &detail::element_thunk<ops::Normalize, Lane>) return Pointwise::normalize;
+  if (same_address(function, &detail::element_thunk<ops::Add, Lane>)) return Pointwise::add;
+  if (same_address(function, &detail::element_thunk<ops::Relu, Lane>)) return Pointwise::relu;
+  if (same_address(function, &detail::element_thunk<ops::Normalize, Lane>)) return Pointwise::normalize;
   return Pointwise::other;
 }
 
@@ -169,7 +170,7 @@ constexpr bool is_copy(const Lowered& lowered, const Step& step) {
 /// Whether a step adds up numbers over all workers; their count is its attribute.
 template <class Device>
 constexpr bool is_sum_over_workers(const Step<Device>& step) {
-  return step.kernel == &Instance<ops::SumOverWorkers, Scalar>::template run<Device>;
+  return same_address(step.kernel, &Instance<ops::SumOverWorkers, Scalar>::template run<Device>);
 }
 
 /// The same program without spare room: what is kept in the binary.

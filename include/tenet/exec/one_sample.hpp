@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <tenet/core/same_address.hpp>
 #include <tenet/device/known_region.hpp>
 #include <tenet/exec/step_runner.hpp>
 #include <utility>
@@ -87,7 +88,7 @@ class OneSampleRunner {
       region.padded_input[k] = padded(lowered.inputs[call.first_input + k].place);
     }
     for (int k = 0; k < call.outputs; ++k)
-      region.padded_output[k] = padded(result != nullptr ? *result : lowered.outputs[call.first_output + k]);
+      region.padded_output[k] = padded(is_null(result) ? lowered.outputs[call.first_output + k] : *result);
     return region;
   }
   template <int Call>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/core/same_address.hpp>
 #include <tenet/device/element.hpp>
 #include <tenet/exec/lower.hpp>
 #include <tenet/graph/batch_sums.hpp>
@@ -136,8 +137,7 @@ struct Program {
   static constexpr auto input_types = [] {
     std::array<const TensorInfo*, 4> types{};
     for (const auto& node : graph.nodes)
-      if (node.operation == nullptr && node.source == Source::input)
-        types[static_cast<std::size_t>(node.index)] = node.type;
+      if (node.source == Source::input) types[static_cast<std::size_t>(node.index)] = node.type;
     return types;
   }();
   static constexpr auto result_types = [] {
@@ -149,7 +149,7 @@ struct Program {
   }();
   static constexpr int result_count = [] {
     int count = 0;
-    for (const TensorInfo* type : result_types) count += type != nullptr;
+    for (const TensorInfo* type : result_types) count += !is_null(type);
     return count;
   }();
   static constexpr bool writes_buffers = [] {
@@ -174,7 +174,7 @@ struct Program {
   static constexpr Cost flops = [] {
     Cost sum;
     for (int i = 0; i < graph.count; ++i)
-      if (graph.nodes[i].operation != nullptr) {
+      if (graph.nodes[i].is_computed()) {
         sum.per_sample += graph.nodes[i].operation->flops.per_sample;
         sum.fixed += graph.nodes[i].operation->flops.fixed;
       }

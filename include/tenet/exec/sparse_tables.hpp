@@ -54,7 +54,7 @@ template <class Program>
 inline constexpr bool tokens_choose_rows_only = [] {
   const Place tokens = tables_of_step<Program>[0].tokens;
   for (const auto& node : Program::graph.nodes) {
-    if (node.operation == nullptr || node.operation->kind == Kind::view) continue;
+    if (!node.is_computed() || node.operation->kind == Kind::view) continue;
     for (int j = 0; j < node.operand_count; ++j)
       if (Program::plan.place[Program::fusion.value[node.operands[j]]] == tokens &&
           std::string_view(node.operation->name) != ops::SparseEmbedding::name)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/core/same_address.hpp>
 #include <tenet/ops/operation.hpp>
 
 namespace tenet {
@@ -16,7 +17,7 @@ constexpr void backward(Context& context, int loss, int* adjoint, Reached&& reac
   for (int i = loss; i >= 0; --i) {
     reached(i);
     const OperationInfo<Context>* const operation = context.operation(i);
-    if (adjoint[i] < 0 || operation == nullptr || operation->gradient == nullptr) continue;
+    if (adjoint[i] < 0 || is_null(operation) || is_null(operation->gradient)) continue;
     bool wanted[max_operands]{};
     bool any = false;
     for (int j = 0; j < operation->operand_count; ++j) {

@@ -112,7 +112,7 @@ struct BatchSumPass {
       stays_part[1] = stays_part[1] && second;
     };
     bool parts_are_added = false;
-    if (node.operation == nullptr) {
+    if (!node.is_computed()) {
     } else if (!is_linear(i)) {
       for (bool& stays : stays_part) stays = false;
     } else if (node.operation->algebra == Algebra::multiply) {

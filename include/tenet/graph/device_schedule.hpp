@@ -94,7 +94,7 @@ struct DevicePass {
   constexpr DevicePass(const G& graph, const Fusion<n>& fused)
       : g(graph), fusion(fused), given(schedule(graph, fused)) {}
 
-  constexpr bool computed(int value) const { return g.nodes[value].operation != nullptr; }
+  constexpr bool computed(int value) const { return g.nodes[value].is_computed(); }
   constexpr long flops_of(int s) const { return step_flops(g, fusion, given.head[s], StepCosts::batch); }
 
   constexpr void add_edge(int from, int to) {
@@ -133,7 +133,7 @@ struct DevicePass {
   /// The node whose value goes where the leaf's old one lies, or -1.
   constexpr int new_value_of(int leaf) const {
     const auto& node = g.nodes[leaf];
-    for (int i = 0; i < G::output_count && node.operation == nullptr; ++i) {
+    for (int i = 0; i < G::output_count && !node.is_computed(); ++i) {
       const Output& output = g.outputs[i];
       const bool same = (node.source == Source::buffer && output.destination == Destination::buffer) ||
                         (node.source == Source::parameter && output.destination == Destination::parameter) ||

@@ -63,9 +63,7 @@ std::string to_dot(const G& graph, const Fusion& fusion, const Order& order, con
       "  node [shape=box, style=\"filled,rounded\", fillcolor=\"#ffffff\", color=\"#8899aa\", fontname=\"sans-serif\", "
       "fontsize=10];\n"
       "  edge [color=\"#667788\", arrowsize=0.6];\n";
-  const auto is_element = [&](int i) {
-    return graph.nodes[i].operation && graph.nodes[i].operation->kind == Kind::element;
-  };
+  const auto is_element = [&](int i) { return graph.nodes[i].is(Kind::element); };
   const auto place = [&](int i) {
     std::string text = name_of(plan.place[i].arena);
     text += " + " + std::to_string(plan.place[i].offset);
@@ -96,7 +94,7 @@ std::string to_dot(const G& graph, const Fusion& fusion, const Order& order, con
   };
   for (int i = 0; i < G::count; ++i) {
     const auto& node = graph.nodes[i];
-    if (node.operation != nullptr || node.source == Source::constant || node.source == Source::reciprocal_count ||
+    if (node.is_computed() || node.source == Source::constant || node.source == Source::reciprocal_count ||
         node.source == Source::scalar || node.source == Source::seed)
       continue;
     drawn_name[i] = "leaf" + std::to_string(i);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/core/same_address.hpp>
 #include <tenet/graph/graph.hpp>
 #include <tenet/ops/region.hpp>
 
@@ -51,9 +52,7 @@ struct FusionPass {
 
   constexpr explicit FusionPass(const G& graph) : g(graph) {}
 
-  constexpr bool is(int i, Kind kind) const {
-    return g.nodes[i].operation != nullptr && g.nodes[i].operation->kind == kind;
-  }
+  constexpr bool is(int i, Kind kind) const { return g.nodes[i].is(kind); }
 
   /// Do the elements of a and b correspond one to one?
   constexpr bool same_space(int a, int b) const {
@@ -64,7 +63,7 @@ struct FusionPass {
     int count[n]{};
     for (int i = 0; i < n; ++i) {
       const auto& node = g.nodes[i];
-      size[i] = i > 0 && node.type == g.nodes[i - 1].type ? size[i - 1] : node.type->size();
+      size[i] = i > 0 && same_address(node.type, g.nodes[i - 1].type) ? size[i - 1] : node.type->size();
       fusion.value[i] = is(i, Kind::view) ? fusion.value[node.operands[0]] : i;
       fusion.anchor[i] = fusion.epilogue[i] = fusion.first_member[i] = -1;
       fusion.position[i] = fusion.region[i] = i;
@@ -86,10 +85,10 @@ struct FusionPass {
     bool constant[n]{};
     for (int i = 0; i < n; ++i) {
       const auto& node = g.nodes[i];
-      constant[i] = !node.type->batched && (node.operation != nullptr || node.source == Source::parameter ||
+      constant[i] = !node.type->batched && (node.is_computed() || node.source == Source::parameter ||
                                             node.source == Source::buffer || node.source == Source::constant);
       for (int j = 0; j < node.operand_count; ++j) constant[i] = constant[i] && constant[node.operands[j]];
-      fusion.prepared[i] = constant[i] && node.operation != nullptr;
+      fusion.prepared[i] = constant[i] && node.is_computed();
     }
   }
 
@@ -193,7 +192,7 @@ struct FusionPass {
 
   /// When a value is there for region `root`: leaves always, prepared values before everything that is not.
   constexpr int available(int value, int root) const {
-    const bool before = g.nodes[value].operation == nullptr || (fusion.prepared[value] && !fusion.prepared[root]);
+    const bool before = !g.nodes[value].is_computed() || (fusion.prepared[value] && !fusion.prepared[root]);
     return before ? -1 : fusion.position[value];
   }
 
@@ -201,7 +200,7 @@ struct FusionPass {
     int best = -1;
     for_each_input(root, [&](int value) {
       const auto* const operation = g.nodes[value].operation;
-      if (operation == nullptr || operation->kind == Kind::element || !operation->carries_epilogue) return;
+      if (!g.nodes[value].is_computed() || operation->kind == Kind::element || !operation->carries_epilogue) return;
       if (fusion.prepared[root] != fusion.prepared[value]) return;
       if (same_space(root, value) && fusion.epilogue[value] < 0 && value > best) best = value;
     });
@@ -340,7 +339,7 @@ struct FusionPass {
   constexpr void detach_joins() {
     bool from_inputs[n]{};
     for (int i = 0; i < n; ++i) {
-      from_inputs[i] = g.nodes[i].operation == nullptr && g.nodes[i].source == Source::input;
+      from_inputs[i] = g.nodes[i].source == Source::input;
       for (int j = 0; j < g.nodes[i].operand_count; ++j)
         from_inputs[i] = from_inputs[i] || from_inputs[g.nodes[i].operands[j]];
     }
@@ -349,8 +348,8 @@ struct FusionPass {
       if (root < 0) continue;
       bool joins = false, possible = true;
       for_each_input(root, [&](int value) {
-        joins = joins || (value != kernel && g.nodes[value].operation != nullptr && from_inputs[value] &&
-                          !depends_on(kernel, value));
+        joins = joins ||
+                (value != kernel && g.nodes[value].is_computed() && from_inputs[value] && !depends_on(kernel, value));
       });
       if (!joins) continue;
       for (int m = fusion.first_member[root]; m >= 0; m = fusion.next_member[m]) {

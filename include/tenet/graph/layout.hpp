@@ -30,7 +30,7 @@ struct LayoutPass {
   bool stays[n]{};   ///< values that keep the order of their type
   bool occurs[3]{};  ///< of a layout
 
-  constexpr bool is(int i, Kind kind) const { return g.nodes[i].operation && g.nodes[i].operation->kind == kind; }
+  constexpr bool is(int i, Kind kind) const { return g.nodes[i].is(kind); }
   constexpr const TensorInfo& type(int i) const { return *g.nodes[i].type; }
 
   constexpr Storage<n> run() {

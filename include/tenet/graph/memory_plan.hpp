@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/core/same_address.hpp>
 #include <tenet/graph/free_ranges.hpp>
 #include <tenet/graph/layout.hpp>
 #include <tenet/graph/place.hpp>
@@ -122,7 +123,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
 
   for (int i = 0; i < n; ++i) {
     const auto& node = graph.nodes[i];
-    if (node.operation != nullptr) {
+    if (node.is_computed()) {
       if (node.operation->kind != Kind::view && node.type->batched)
         plan.unplanned_per_sample_floats += rounded_up(node.type->size());
       continue;
@@ -257,7 +258,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       if (plan.conversions[k].serves(step, value, type, wanted, layout)) return;
     const Place place{arena(value), ranges_at(value, step).take(floats(value, wanted)), wanted};
     plan.conversions[plan.conversion_count++] = {
-        step, value, type, place, layout, use, graph.nodes[value].operation == nullptr};
+        step, value, type, place, layout, use, !graph.nodes[value].is_computed()};
   };
   const auto convert_operand = [&](const auto& node, int j, int step) {
     const KernelNumbers& numbers = node.operation->numbers;
@@ -270,16 +271,14 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
       convert(node, storage.dtype[fusion.value[node]], storage.order[root], step, ConversionUse::region);
     });
   };
-  const auto is_element = [&](int i) {
-    return graph.nodes[i].operation && graph.nodes[i].operation->kind == Kind::element;
-  };
+  const auto is_element = [&](int i) { return graph.nodes[i].is(Kind::element); };
 
   // What is converted once for all runs has its room before everything that a run computes.
   for (int s = 0; converts && changes_nothing(graph) && s < order.count; ++s) {
     const auto& node = graph.nodes[order.head[s]];
     for (int j = 0; node.operation->kind == Kind::kernel && j < node.operand_count; ++j) {
       const auto& leaf = graph.nodes[fusion.value[node.operands[j]]];
-      if (leaf.operation == nullptr && leaf.source != Source::input) convert_operand(node, j, s);
+      if (!leaf.is_computed() && leaf.source != Source::input) convert_operand(node, j, s);
     }
   }
   for (int k = 0; k < plan.conversion_count; ++k) plan.conversions[k].prepared = true;
@@ -287,8 +286,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
   // Sums over the batch may be taken before their turn: nothing else has their places, which are small.
   for (int i = 0; joins_steps<Device> && i < n; ++i) {
     const auto& node = graph.nodes[i];
-    if (node.operation == nullptr || node.operation->kind != Kind::reduction || node.type->batched || placed[i])
-      continue;
+    if (!node.is(Kind::reduction) || node.type->batched || placed[i]) continue;
     placed[i] = true;
     plan.place[i] = {Arena::fixed, ranges(i).take(size_of(i)), storage.dtype[i]};
   }
@@ -306,8 +304,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
           const auto& node = graph.nodes[fusion.member[k]];
           for (int j = 0; j < node.operand_count && !placed[i]; ++j) {
             const int input = fusion.value[node.operands[j]];
-            if (graph.nodes[input].operation == nullptr || !fusion.stored[input] || taken[input] || kept[input] ||
-                input == i)
+            if (!graph.nodes[input].is_computed() || !fusion.stored[input] || taken[input] || kept[input] || input == i)
               continue;
             if (order.last_use[input] != s || order.step[input] == s || !order.in_place[input]) continue;
             if (plan.place[input].arena > Arena::fixed || size_of(input) != size_of(i) || !storage.same_form(input, i))
@@ -340,7 +337,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
         allocate(head);
     }
     if (lends_workspace<Device> &&
-        (graph.nodes[head].operation->workspace != nullptr || graph.nodes[head].operation->kind == Kind::reduction)) {
+        (!is_null(graph.nodes[head].operation->workspace) || graph.nodes[head].operation->kind == Kind::reduction)) {
       has_room[s] = true;
       for (int k = 0; k < 2; ++k) {
         const detail::FreeRanges& now = (k == 0 ? per_sample : fixed)[order.device_of(s)];
@@ -372,7 +369,7 @@ constexpr auto plan_memory(const G& graph, const Fusion<G::count>& fusion, const
     }
     if (d > 0) {
       for (int i = 0; i < n; ++i)
-        if (fusion.stored[i] && graph.nodes[i].operation != nullptr && order.device_of(order.step[i]) == d)
+        if (fusion.stored[i] && graph.nodes[i].is_computed() && order.device_of(order.step[i]) == d)
           move(plan.place[i]);
       for (int k = 0; k < plan.conversion_count; ++k)
         if (order.device_of(plan.conversions[k].step) == d) move(plan.conversions[k].place);

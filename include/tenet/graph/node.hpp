@@ -33,6 +33,9 @@ struct Node {
   Source source = Source::operation;
   bool needs_gradient = false;  ///< a parameter stands behind it
   int layer = -1;               ///< slot of the layer that was passed last when it was traced
+
+  constexpr bool is_computed() const { return source == Source::operation; }
+  constexpr bool is(Kind kind) const { return is_computed() && operation->kind == kind; }
 };
 
 /// Where a program leaves a value.

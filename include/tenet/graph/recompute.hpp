@@ -23,7 +23,7 @@ struct RecomputePass {
 
   constexpr explicit RecomputePass(const G& graph) : g(graph) {}
 
-  constexpr bool computed(int i) const { return g.nodes[i].operation != nullptr; }
+  constexpr bool computed(int i) const { return g.nodes[i].is_computed(); }
   constexpr bool is(int i, Kind kind) const { return computed(i) && g.nodes[i].operation->kind == kind; }
   constexpr bool droppable(int i) const { return i < g.forward_count && computed(i) && g.nodes[i].type->batched; }
 

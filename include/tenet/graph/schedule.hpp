@@ -24,7 +24,7 @@ struct Schedule {
 /// the step itself, too. Element by element: element i of the step's result depends on the value's element i alone.
 template <class G, class Function>
 constexpr void for_each_read(const G& graph, const Fusion<G::count>& fusion, int head, Function function) {
-  const auto is = [&](int i, Kind kind) { return graph.nodes[i].operation && graph.nodes[i].operation->kind == kind; };
+  const auto is = [&](int i, Kind kind) { return graph.nodes[i].is(kind); };
   const auto read_by_region = [&](int root, bool element_by_element) {
     for (int m = fusion.first_member[root]; m >= 0; m = fusion.next_member[m]) {
       const auto& node = graph.nodes[fusion.member[m]];
@@ -66,10 +66,10 @@ template <class G>
 constexpr auto schedule(const G& graph, const Fusion<G::count>& fusion) {
   constexpr int n = G::count;
   Schedule<n> result;
-  const auto is = [&](int i, Kind kind) { return graph.nodes[i].operation && graph.nodes[i].operation->kind == kind; };
+  const auto is = [&](int i, Kind kind) { return graph.nodes[i].is(kind); };
   for (const bool prepared : {true, false}) {
     for (int i = 0; i < n; ++i) {
-      const bool computed = graph.nodes[i].operation != nullptr && fusion.stored[i] && fusion.prepared[i] == prepared;
+      const bool computed = graph.nodes[i].is_computed() && fusion.stored[i] && fusion.prepared[i] == prepared;
       const bool alone = !is(i, Kind::element) || (fusion.region[i] == i && fusion.anchor[i] < 0);
       if (computed && alone) {
         result.step[i] = result.count;

@@ -35,7 +35,7 @@ constexpr auto choose_storage(const G& graph, const Fusion<G::count>& fusion) {
   if constexpr (keeps_narrow_values<Kernels>) {
     for (int i = 0; i < G::count; ++i) {
       const auto& node = graph.nodes[i];
-      if (node.operation == nullptr || !fusion.stored[i]) continue;
+      if (!node.is_computed() || !fusion.stored[i]) continue;
       if (fusion.absorbed[i]) {
         if (node.operation->kind == Kind::kernel) storage.dtype[i] = node.operation->numbers.result;
         continue;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tenet/core/same_address.hpp>
 #include <tenet/graph/node.hpp>
 #include <tenet/graph/without_gradient.hpp>
 #include <tenet/ops/arithmetic.hpp>
@@ -50,7 +51,7 @@ class Tracer {
       node.needs_gradient = node.needs_gradient || nodes_[operands[i]].needs_gradient;
     }
     if ((info.algebra == Algebra::add || info.algebra == Algebra::multiply) && node.operands[0] > node.operands[1] &&
-        nodes_[operands[0]].type == nodes_[operands[1]].type) {  // a + b and b + a are one node
+        same_address(nodes_[operands[0]].type, nodes_[operands[1]].type)) {  // a + b and b + a are one node
       node.operands[0] = operands[1];
       node.operands[1] = operands[0];
     }
@@ -118,13 +119,13 @@ class Tracer {
     return nodes_[node].source == Source::constant && nodes_[node].value == value;
   }
   constexpr bool has_type(int node, const TensorInfo& type) const {
-    return nodes_[node].type == &type || *nodes_[node].type == type;
+    return same_address(nodes_[node].type, &type) || *nodes_[node].type == type;
   }
 
   /// The existing node that an operation equals by an identity, or -1.
   constexpr int simplified(const Info& info, Node<Tracer>& node) {
     const int a = node.operands[0], b = node.operands[1];
-    if (info.fold != nullptr && info.result->rank == 0 && !info.result->batched) {
+    if (info.result->rank == 0 && !info.result->batched && !is_null(info.fold)) {
       float values[max_operands]{};
       bool all = true;
       for (int i = 0; i < info.operand_count; ++i) {
@@ -134,8 +135,7 @@ class Tracer {
       if (all) return constant(info.fold(values[0], values[1], values[2], values[3]));
     }
     if (info.kind == Kind::view) {
-      if (nodes_[a].operation != nullptr && nodes_[a].operation->kind == Kind::view)
-        node.operands[0] = nodes_[a].operands[0];
+      if (nodes_[a].is(Kind::view)) node.operands[0] = nodes_[a].operands[0];
       return has_type(node.operands[0], *info.result) ? node.operands[0] : -1;
     }
     switch (info.algebra) {
@@ -154,11 +154,10 @@ class Tracer {
         if (is_constant(b, 1) && has_type(a, *info.result)) return a;
         break;
       case Algebra::negate:
-        if (nodes_[a].operation != nullptr && nodes_[a].operation->algebra == Algebra::negate)
-          return nodes_[a].operands[0];
+        if (nodes_[a].is_computed() && nodes_[a].operation->algebra == Algebra::negate) return nodes_[a].operands[0];
         break;
       case Algebra::idempotent:
-        if (nodes_[a].operation != nullptr && nodes_[a].operation->identity == info.identity) return a;
+        if (nodes_[a].is_computed() && same_address(nodes_[a].operation->identity, info.identity)) return a;
         break;
       case Algebra::none:
         break;
@@ -171,14 +170,14 @@ class Tracer {
       return false;
     for (int i = 0; i < a.operand_count; ++i)
       if (a.operands[i] != b.operands[i]) return false;
-    return a.source == Source::operation ? a.operation->identity == b.operation->identity
-                                         : a.type == b.type || *a.type == *b.type;
+    return a.source == Source::operation ? same_address(a.operation->identity, b.operation->identity)
+                                         : same_address(a.type, b.type) || *a.type == *b.type;
   }
 
   /// The node, or the equal one that exists: a hash table with linear probing, entries are ids + 1.
   constexpr int push(const Node<Tracer>& node) {
     unsigned hash = 2166136261u + static_cast<unsigned>(node.source) * 97u + static_cast<unsigned>(node.index) * 7919u;
-    if (node.operation != nullptr) {
+    if (node.is_computed()) {
       hash += static_cast<unsigned>(node.operation->name[0]) * 31u + static_cast<unsigned>(node.operation->name[1]);
       hash += static_cast<unsigned>(node.operation->kind) * 613u;
     }

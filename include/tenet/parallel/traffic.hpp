@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tenet/comm/collectives.hpp>
+#include <tenet/core/same_address.hpp>
 
 /// What workers bring each other in a training step, as data. It stands beside each synchronisation, in its `traffic`,
 /// and is what `summary()` prints, a timeline plans and `predict_step_time` looks at.
@@ -27,10 +28,10 @@ struct Traffic {
   /// To servers and from them: of so many numbers, the most that one of them has of n workers. Else null.
   double (*served)(int workers, long floats) = nullptr;
 
-  constexpr bool moves() const { return gradients != nullptr || parameters != nullptr; }
+  constexpr bool moves() const { return !is_null(gradients) || !is_null(parameters); }
   constexpr bool has_formula() const {
-    return is_known && (gradients == nullptr || gradients->seconds != nullptr) &&
-           (parameters == nullptr || parameters->seconds != nullptr);
+    return is_known && (is_null(gradients) || !is_null(gradients->seconds)) &&
+           (is_null(parameters) || !is_null(parameters->seconds));
   }
 };
 

@@ -233,8 +233,7 @@ struct TrainingProgram : UpdateProgram<Net, Optimizer, Input, Kernels> {
         const auto& table = context.node(node.operands[j]);
         if (table.source != Source::parameter || !Base::slots.slots[table.index].sparse) continue;
         int tokens = node.operands[0];
-        while (context.operation(tokens) != nullptr && context.operation(tokens)->kind == Kind::view)
-          tokens = context.operands(tokens)[0];
+        while (context.node(tokens).is(Kind::view)) tokens = context.operands(tokens)[0];
         if (std::string_view(node.operation->name) != ops::SparseEmbedding::name || used[table.index] ||
             context.node(tokens).source != Source::input || adjoint[i] < 0)
           return context.record({Mistake::sparse, table.index});

@@ -59,7 +59,7 @@ std::string layer_table() {
   const auto& graph = P::graph;
   bool counted[P::slots.count + 1]{};
   for (int i = 0; i < graph.forward_count;) {
-    if (graph.nodes[i].operation == nullptr) {
+    if (!graph.nodes[i].is_computed()) {
       ++i;
       continue;
     }
@@ -69,7 +69,7 @@ std::string layer_table() {
     const TensorInfo* type = nullptr;
     for (; i < graph.forward_count && graph.nodes[i].layer == layer; ++i) {
       const auto& node = graph.nodes[i];
-      if (node.operation == nullptr) {
+      if (!node.is_computed()) {
         if (node.source != Source::parameter || counted[node.index]) continue;
         counted[node.index] = true;
         parameters += node.type->size();
@@ -104,7 +104,7 @@ std::string plan_text(const char* name) {
                                                                   static_cast<double>(plan.unplanned_per_sample_floats)
                                                             : 1.0;
   int operations = 0;  // views cost nothing
-  for (const auto& node : P::graph.nodes) operations += node.operation != nullptr && node.operation->kind != Kind::view;
+  for (const auto& node : P::graph.nodes) operations += node.is_computed() && node.operation->kind != Kind::view;
   int narrow = 0;
   for (int i = 0; i < P::graph.count; ++i) narrow += P::storage.is_narrow(i);
   std::string more;
