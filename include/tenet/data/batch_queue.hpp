@@ -60,11 +60,12 @@ struct BatchMemory {
 namespace detail {
 
 /// Throws the exception being handled again: the standard types and `Error` keep their type and get `where` before
-/// their message, any other passes unchanged.
+/// their message, any other passes unchanged; and all of them do in a program without RTTI (-fno-rtti).
 [[noreturn, gnu::cold]] inline void rethrow_with(const std::string& where) {
   try {
     throw;
   } catch (const std::exception& error) {
+#ifdef __cpp_rtti
     std::string message = where;
     message.append(error.what());
     const auto again = [&]<class E>(const E*) {
@@ -80,6 +81,9 @@ namespace detail {
     again(static_cast<std::range_error*>(nullptr));
     again(static_cast<std::overflow_error*>(nullptr));
     again(static_cast<std::underflow_error*>(nullptr));
+#else
+    (void)error, (void)where;
+#endif
     throw;
   }
 }
