@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <type_traits>
 
 /// Comparing addresses in constant expressions, for every compiler and option.

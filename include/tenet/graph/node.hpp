@@ -34,6 +34,7 @@ struct Node {
   bool needs_gradient = false;  ///< a parameter stands behind it
   int layer = -1;               ///< slot of the layer that was passed last when it was traced
 
+  /// By an operation; else it is a leaf.
   constexpr bool is_computed() const { return source == Source::operation; }
   constexpr bool is(Kind kind) const { return is_computed() && operation->kind == kind; }
 };
